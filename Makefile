@@ -1,0 +1,38 @@
+# Every target sets up what it needs; what is already done is skipped.
+PYTHON := .venv/bin/python
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.PHONY: help setup build demo test lint bench wheel clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@sed -n -E 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 14
+
+setup:  ## the virtual environment, a Vulkan driver, the WebGPU runtimes, MNIST and the build
+	@tools/setup
+
+build:  ## only compile
+	@tools/setup build
+
+demo: setup  ## classify the 10,000 MNIST test digits on device "webgpu"
+	@$(PYTHON) -m torch_webgpu.examples.mnist
+
+test:  ## every test, C++ and Python (ARGS= goes to pytest)
+	@tools/setup tests
+	@if [ -x build/runtime_tests ]; then ctest --test-dir build --output-on-failure --no-tests=error; fi
+	@$(PYTHON) -m pytest $(ARGS)
+
+lint:  ## clang-format, clang-tidy on changed files (or FILES=), ruff, mypy
+	@tools/setup tests
+	@tools/lint $(FILES)
+
+bench: setup  ## the benchmark table
+	@$(PYTHON) -m benchmarks $(ARGS)
+
+wheel: setup  ## a wheel in dist/, tried in a fresh environment
+	@rm -rf dist
+	@TORCH_DEVICE_BACKEND_AUTOLOAD=0 $(PYTHON) -m pip wheel -qq --no-build-isolation --no-deps -w dist .
+	@tools/check_wheel dist/*.whl
+
+clean:  ## remove what was built (the virtual environment and downloads stay)
+	@rm -rf build dist torch_webgpu/_C*.so

@@ -1,0 +1,98 @@
+#include "device/context.h"
+
+#include <c10/util/Exception.h>
+#include <pthread.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "runtime/error.h"
+
+namespace torch_webgpu {
+namespace detail {
+std::atomic<Runtime*> open_runtime{nullptr};
+}  // namespace detail
+
+namespace {
+
+std::string environment(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? value : "";
+}
+
+struct Context {
+  std::mutex mutex;
+  DeviceOptions options;
+  bool searched = false;
+  std::optional<Adapter> adapter;
+  std::string reason;
+  std::atomic<bool> forked{false};
+
+  void search() {
+    if (searched) return;
+    searched = true;
+    options.runtime = environment("TORCH_WEBGPU_RUNTIME");
+    options.adapter = environment("TORCH_WEBGPU_ADAPTER");
+    try {
+      adapter = Adapter::find(options);
+    } catch (const std::exception& error) {
+      reason = error.what();
+    }
+  }
+};
+
+Context& context() {
+  static auto* instance = new Context;  // outlives static destruction
+  return *instance;
+}
+
+// The driver's threads and locks do not survive a fork. An adapter that was only looked at is asked for again.
+void forget_in_child() {
+  Context& here = context();
+  if (detail::open_runtime.exchange(nullptr)) here.forked = true;
+  here.searched = false;
+  here.adapter.reset();
+}
+
+}  // namespace
+
+void set_library_paths(std::vector<std::string> dawn, std::vector<std::string> wgpu) {
+  Context& here = context();
+  const std::lock_guard guard(here.mutex);
+  here.options.dawn_paths = std::move(dawn);
+  here.options.wgpu_paths = std::move(wgpu);
+}
+
+bool is_available() noexcept {
+  if (is_open()) return true;
+  if (in_bad_fork()) return false;
+  Context& here = context();
+  const std::lock_guard guard(here.mutex);
+  here.search();
+  return here.adapter.has_value();
+}
+
+std::string unavailable_reason() { return is_available() ? "" : context().reason; }
+
+bool is_open() noexcept { return detail::open_runtime.load(std::memory_order_acquire) != nullptr; }
+
+bool in_bad_fork() noexcept { return context().forked; }
+
+Runtime& detail::open() {
+  TORCH_CHECK(!in_bad_fork(),
+              "Cannot use the webgpu device in a forked subprocess: the parent had opened it. To use it with "
+              "multiprocessing, use the 'spawn' start method.");
+  Context& here = context();
+  const std::lock_guard guard(here.mutex);
+  if (is_open()) return *open_runtime;
+  here.search();
+  if (!here.adapter) throw UnavailableError("webgpu: " + here.reason);
+  static const int registered = pthread_atfork(nullptr, nullptr, forget_in_child);
+  (void)registered;
+  auto* opened = new Runtime(std::move(*here.adapter));
+  here.adapter.reset();
+  open_runtime.store(opened, std::memory_order_release);
+  return *opened;
+}
+
+}  // namespace torch_webgpu

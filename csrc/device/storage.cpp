@@ -1,0 +1,23 @@
+#include "device/storage.h"
+
+#include <algorithm>
+
+#include "device/allocator.h"
+#include "device/context.h"
+
+namespace torch_webgpu {
+
+void resize_storage(c10::StorageImpl& storage, size_t size_bytes) {
+  TORCH_CHECK(storage.resizable(), "Trying to resize storage that is not resizable");
+  c10::DataPtr grown = allocator()->allocate(size_bytes);
+  const auto* source = static_cast<const Buffer*>(storage.data_ptr().get_context());
+  const auto* target = static_cast<const Buffer*>(grown.get_context());
+  if (source && target) {
+    const size_t kept = std::min(storage.nbytes(), size_bytes);
+    runtime().stream.copy(*source, 0, *target, 0, (kept + 3) & ~size_t{3});
+  }
+  storage.set_data_ptr_noswap(std::move(grown));
+  storage.set_nbytes(size_bytes);
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,29 @@
+#include "ops/tensor.h"
+
+#include <ATen/EmptyTensor.h>
+
+namespace torch_webgpu {
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+void check_storable(at::ScalarType dtype) {
+  TORCH_CHECK_TYPE(dtype != at::kDouble,
+                   "webgpu: cannot hold a float64 tensor: WebGPU has no 64-bit floating point. Use float32 instead.");
+  TORCH_CHECK_TYPE(dtype != at::kComplexDouble,
+                   "webgpu: cannot hold a complex128 tensor: WebGPU has no 64-bit floating point. Use complex64 instead.");
+}
+
+at::Tensor empty_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype,
+                        std::optional<at::MemoryFormat> format) {
+  check_storable(dtype);
+  if (strides.empty()) return at::Tensor(at::detail::empty_generic(sizes, allocator(), kKeys, dtype, format));
+  return at::Tensor(at::detail::empty_strided_generic(sizes, strides, allocator(), kKeys, dtype));
+}
+
+DType kernel_dtype(at::ScalarType dtype, const char* op) {
+  const auto known = dtype_of(dtype);
+  TORCH_CHECK_NOT_IMPLEMENTED(known, "\"", op, "\" not implemented for '", toString(dtype), "' on webgpu");
+  return *known;
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,22 @@
+// Making tensors of the device.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "device/allocator.h"
+#include "device/context.h"
+#include "shader/dtype.h"
+
+namespace torch_webgpu {
+
+// Uninitialised; empty strides mean contiguous, or `format`. Refuses dtypes that WebGPU cannot hold.
+at::Tensor empty_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype,
+                        std::optional<at::MemoryFormat> format = std::nullopt);
+
+// The dtype for kernels, or an error that names the op.
+DType kernel_dtype(at::ScalarType dtype, const char* op);
+
+void check_storable(at::ScalarType dtype);
+
+}  // namespace torch_webgpu

@@ -1,0 +1,159 @@
+#include "runtime/buffer_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/error.h"
+#include "runtime/stream.h"
+
+namespace torch_webgpu {
+namespace {
+
+constexpr uint64_t kSmallest = 256;
+
+struct SizeClass {
+  uint64_t size_bytes;
+  uint32_t index;
+};
+
+// Four classes per doubling: at most a quarter is wasted, and every size is a multiple of 64 bytes.
+SizeClass size_class(uint64_t size_bytes) {
+  if (size_bytes <= kSmallest) return {kSmallest, 0};
+  const auto exponent = static_cast<uint32_t>(std::bit_width(size_bytes - 1) - 1);
+  const uint64_t base = uint64_t{1} << exponent, step = base / 4;
+  const uint64_t steps = (size_bytes - base + step - 1) / step;
+  return {base + steps * step, (exponent - 8) * 4 + static_cast<uint32_t>(steps)};
+}
+
+}  // namespace
+
+BufferPool::BufferPool(Device& device, Stream& stream) : device_(device), stream_(stream) {
+  for (uint64_t size = uint64_t{1} << 42; size >= uint64_t{1} << 32; size >>= 1) {
+    void* base = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) continue;  // a process with a limit on its address space
+    next_address_ = static_cast<char*>(base);
+    end_address_ = next_address_ + size;
+    return;
+  }
+  throw Error("webgpu: cannot reserve an address range for device memory");
+}
+
+uint64_t BufferPool::rounded_size(uint64_t size_bytes) { return size_class(size_bytes).size_bytes; }
+
+Buffer* BufferPool::allocate(uint64_t size_bytes) {
+  device_.throw_if_lost();
+  auto [rounded, index] = size_class(size_bytes);
+  const uint64_t largest = device_.limits.maxBufferSize & ~uint64_t{63};  // rounding must not pass it
+  if (size_bytes <= largest) rounded = std::min(rounded, largest);
+  const auto account = [&](Buffer* buffer) {
+    stats_.allocated_bytes += rounded;
+    stats_.allocated_total += rounded;
+    stats_.allocated_peak = std::max(stats_.allocated_peak, stats_.allocated_bytes);
+    ++stats_.allocations;
+    ++stats_.live;
+    return buffer;
+  };
+  {
+    const std::lock_guard guard(mutex_);
+    auto& free = free_[index];
+    if (!free.empty()) {
+      Buffer* buffer = free.back();
+      free.pop_back();
+      return account(buffer);
+    }
+  }
+  Buffer* buffer = create(rounded, index);
+  if (!buffer) {
+    trim();
+    buffer = create(rounded, index);
+    const std::lock_guard guard(mutex_);
+    ++stats_.retries;
+    if (!buffer) ++stats_.out_of_memory;
+  }
+  const std::lock_guard guard(mutex_);
+  if (!buffer) {
+    throw OutOfMemoryError("webgpu: out of memory: tried to allocate " + std::to_string(size_bytes) + " bytes; " +
+                           std::to_string(stats_.allocated_bytes) + " bytes are in use, and one buffer of " +
+                           device_.info.name + " holds at most " + std::to_string(device_.limits.maxBufferSize) + " bytes");
+  }
+  return account(buffer);
+}
+
+Buffer* BufferPool::create(uint64_t size_bytes, uint32_t index) {
+  if (size_bytes > device_.limits.maxBufferSize) return nullptr;
+  WGPUBufferDescriptor descriptor{};
+  descriptor.size = size_bytes;
+  descriptor.usage = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
+  WGPUBuffer handle = stream_.create_buffer(descriptor);
+  if (!handle) return nullptr;
+  const std::lock_guard guard(mutex_);
+  ++stats_.buffers_created;
+  stats_.reserved_bytes += size_bytes;
+  stats_.reserved_peak = std::max(stats_.reserved_peak, stats_.reserved_bytes);
+  return new Buffer{handle, size_bytes, next_id_++, index, reserve_address(size_bytes)};
+}
+
+char* BufferPool::reserve_address(uint64_t size_bytes) {
+  auto& reusable = free_addresses_[size_bytes];
+  if (!reusable.empty()) {
+    char* address = reusable.back();
+    reusable.pop_back();
+    return address;
+  }
+  char* address = next_address_;
+  if (size_bytes > static_cast<uint64_t>(end_address_ - address)) throw OutOfMemoryError("webgpu: out of addresses");
+  next_address_ += (size_bytes + 255) & ~uint64_t{255};
+  return address;
+}
+
+void BufferPool::release(Buffer* buffer) noexcept {
+  const std::lock_guard guard(mutex_);
+  stats_.allocated_bytes -= buffer->size_bytes;
+  stats_.freed_total += buffer->size_bytes;
+  ++stats_.frees;
+  --stats_.live;
+  free_[buffer->size_class].push_back(buffer);
+}
+
+void BufferPool::trim() {
+  device_.throw_if_lost();
+  std::vector<Buffer*> unused;
+  {
+    const std::lock_guard guard(mutex_);
+    for (auto& free : free_) {
+      unused.insert(unused.end(), free.begin(), free.end());
+      free.clear();
+    }
+  }
+  std::vector<WGPUBuffer> handles;
+  handles.reserve(unused.size());
+  for (const auto* buffer : unused) handles.push_back(buffer->handle);
+  stream_.destroy_buffers(handles);
+  const std::lock_guard guard(mutex_);
+  for (auto* buffer : unused) {
+    stats_.reserved_bytes -= buffer->size_bytes;
+    free_addresses_[buffer->size_bytes].push_back(buffer->address);
+    delete buffer;
+  }
+}
+
+PoolStats BufferPool::stats() const {
+  const std::lock_guard guard(mutex_);
+  return stats_;
+}
+
+void BufferPool::reset_peaks() {
+  const std::lock_guard guard(mutex_);
+  stats_.allocated_peak = stats_.allocated_bytes;
+  stats_.reserved_peak = stats_.reserved_bytes;
+}
+
+void BufferPool::reset_totals() {
+  const std::lock_guard guard(mutex_);
+  stats_.allocated_total = stats_.freed_total = stats_.allocations = stats_.frees = 0;
+  stats_.retries = stats_.out_of_memory = 0;
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,414 @@
+#include "runtime/stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/error.h"
+
+namespace torch_webgpu {
+namespace {
+
+constexpr uint32_t kSlotBytes = 256;  // the alignment every adapter accepts for a uniform binding
+constexpr uint32_t kSlots = 1024;
+constexpr uint32_t kParamBytes = kParamWords * 4;
+constexpr uint64_t kReadbackBytes = uint64_t{32} << 20;
+constexpr uint64_t kUploadBytes = uint64_t{64} << 20;
+constexpr uint64_t kStagingOverhead = 2048;  // of one small write, in memory
+constexpr uint32_t kQueries = 1024;
+
+uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value && std::strcmp(value, "0") != 0;
+}
+
+}  // namespace
+
+// A submit costs wgpu-native three times what it costs Dawn, so it gets larger batches.
+Stream::Stream(Device& device, KernelCache& kernels)
+    : device_(device), kernels_(kernels), groups_(device, kernels), batch_size_(device.api.is_wgpu_native() ? 256 : 64) {
+  const Api& api = device_.api;
+  sync_every_op_ = is_set("TORCH_WEBGPU_SYNC");
+  params_.resize((kSlots * kSlotBytes + kParamBytes) / 4);
+  WGPUBufferDescriptor ring{};
+  ring.size = kSlots * kSlotBytes + kParamBytes;
+  ring.usage = WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst;
+  ring_ = api.DeviceCreateBuffer(device_.handle, &ring);
+  for (uint32_t slot = 0; slot < kSlots; ++slot) {
+    WGPUBindGroupEntry entry{};
+    entry.buffer = ring_;
+    entry.offset = slot * kSlotBytes;
+    entry.size = kParamBytes;  // reaches into the slots behind, which a launch with many parameters also takes
+    WGPUBindGroupDescriptor descriptor{};
+    descriptor.layout = kernels_.params_layout();
+    descriptor.entryCount = 1;
+    descriptor.entries = &entry;
+    slots_.push_back(api.DeviceCreateBindGroup(device_.handle, &descriptor));
+  }
+  if (device_.has_timestamps) {
+    WGPUQuerySetDescriptor queries{};
+    queries.type = WGPUQueryType_Timestamp;
+    queries.count = kQueries;
+    queries_ = api.DeviceCreateQuerySet(device_.handle, &queries);
+    WGPUBufferDescriptor resolved{};
+    resolved.size = 512;  // two timestamps, each at an offset of its own: resolving wants 256-byte alignment
+    resolved.usage = WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc;
+    resolved_ = api.DeviceCreateBuffer(device_.handle, &resolved);
+    for (int query = kQueries - 1; query >= 0; --query) free_queries_.push_back(query);
+    if (api.QueueGetTimestampPeriod) tick_ns_ = api.QueueGetTimestampPeriod(device_.queue);
+  }
+}
+
+WGPUCommandEncoder Stream::encoder() {
+  if (!encoder_) encoder_ = device_.api.DeviceCreateCommandEncoder(device_.handle, nullptr);
+  return encoder_;
+}
+
+void Stream::open_pass() {
+  pass_ = device_.api.CommandEncoderBeginComputePass(encoder(), nullptr);
+  current_pipeline_ = nullptr;
+  current_group_ = nullptr;
+}
+
+void Stream::end_pass() {
+  if (!pass_) return;
+  device_.api.ComputePassEncoderEnd(pass_);
+  device_.api.ComputePassEncoderRelease(pass_);
+  pass_ = nullptr;
+}
+
+void Stream::dispatch(const Launch& launch) {
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  const Kernel& kernel = kernels_.get(launch.key, launch.binding_count, [&] { return launch.print(launch); });
+  const uint32_t slots = std::max(1u, (launch.param_words * 4 + kSlotBytes - 1) / kSlotBytes);
+  if (next_slot_ + slots > kSlots) submit();
+  std::memcpy(&params_[next_slot_ * kSlotBytes / 4], launch.params, launch.param_words * 4);
+  if (dry_) [[unlikely]]
+    return;
+  const Api& api = device_.api;
+  if (!pass_) open_pass();
+  if (kernel.pipeline != current_pipeline_) {
+    current_pipeline_ = kernel.pipeline;
+    api.ComputePassEncoderSetPipeline(pass_, current_pipeline_);
+  }
+  auto* group = launch.windowed ? groups_.create(launch.bindings, launch.binding_count)
+                                : groups_.get(launch.bindings, launch.binding_count);
+  if (group != current_group_) {
+    current_group_ = group;
+    api.ComputePassEncoderSetBindGroup(pass_, 0, group, 0, nullptr);
+  }
+  if (launch.windowed) [[unlikely]] {
+    api.BindGroupRelease(group);
+    current_group_ = nullptr;
+  }
+  api.ComputePassEncoderSetBindGroup(pass_, 1, slots_[next_slot_], 0, nullptr);
+  api.ComputePassEncoderDispatchWorkgroups(pass_, launch.grid[0], launch.grid[1], launch.grid[2]);
+  next_slot_ += slots;
+  recent_[stats_.dispatches++ % recent_.size()] = kernel.label;
+  if (++recorded_ >= batch_size_) submit();
+  if (sync_every_op_) [[unlikely]] {
+    submit();
+    wait_for_queue();
+    device_.throw_pending_error("in " + *kernel.label);
+  }
+}
+
+void Stream::submit() {
+  if (!encoder_ || device_.is_lost()) return;
+  const Api& api = device_.api;
+  const auto errors = device_.errors_reported();
+  end_pass();
+  auto* commands = api.CommandEncoderFinish(encoder_, nullptr);
+  api.CommandEncoderRelease(encoder_);
+  encoder_ = nullptr;
+  // A write is ordered after every earlier submit and before this one, so the slots are free to be written again.
+  if (next_slot_ > 0) api.QueueWriteBuffer(device_.queue, ring_, 0, params_.data(), next_slot_ * kSlotBytes);
+  // An invalid batch does nothing on Dawn; wgpu-native ends the process when it gets one.
+  const bool valid = !api.is_wgpu_native() || device_.errors_reported() == errors;
+  if (valid) api.QueueSubmit(device_.queue, 1, &commands);
+  api.CommandBufferRelease(commands);
+  ++stats_.submits;
+  if (valid) staged_bytes_ = 0;
+  recorded_ = next_slot_ = 0;
+}
+
+void Stream::copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
+                  uint64_t size_bytes) {
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  end_pass();
+  device_.api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, source_offset, target.handle, target_offset,
+                                               size_bytes);
+  ++stats_.copies;
+  if (++recorded_ >= batch_size_) submit();
+  if (sync_every_op_) [[unlikely]] {
+    submit();
+    wait_for_queue();
+    device_.throw_pending_error("in a copy");
+  }
+}
+
+void Stream::write(const Buffer& target, uint64_t offset, const void* data, uint64_t size_bytes) {
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  submit();  // a queue write would otherwise overtake what is recorded
+  const auto* bytes = static_cast<const char*>(data);
+  const auto put = [&](uint64_t at, const void* from, uint64_t size) {
+    device_.api.QueueWriteBuffer(device_.queue, target.handle, offset + at, from, size);
+    staged_bytes_ += size + kStagingOverhead;
+  };
+  const uint64_t whole = size_bytes & ~uint64_t{3};
+  for (uint64_t done = 0; done < whole; done += kUploadBytes) {
+    if (done > 0) {  // the library stages each write; do not let it stage gigabytes
+      submit_writes();
+      wait_for_queue();
+    }
+    put(done, bytes + done, std::min(kUploadBytes, whole - done));
+  }
+  if (size_bytes != whole) {
+    uint32_t tail = 0;
+    std::memcpy(&tail, bytes + whole, size_bytes - whole);
+    put(whole, &tail, sizeof(tail));
+  }
+  ++stats_.uploads;
+  if (staged_bytes_ > kUploadBytes) submit_writes();
+}
+
+// Writes go with the next batch; without one wgpu-native would keep them, and their copies, for ever.
+void Stream::submit_writes() {
+  if (staged_bytes_ == 0) return;
+  device_.api.QueueSubmit(device_.queue, 0, nullptr);
+  ++stats_.submits;
+  staged_bytes_ = 0;
+}
+
+void Stream::read(const Buffer& source, uint64_t offset, void* data, uint64_t size_bytes) {
+  const std::lock_guard guard(mutex_);
+  for (uint64_t done = 0; done < size_bytes; done += kReadbackBytes) {
+    const uint64_t chunk = std::min(kReadbackBytes, size_bytes - done);
+    read_chunk(source, offset + done, static_cast<char*>(data) + done, chunk);
+  }
+  ++stats_.readbacks;
+}
+
+void Stream::reserve_readback(uint64_t size_bytes) {
+  if (readback_size_ >= size_bytes) return;
+  if (readback_) device_.api.BufferRelease(readback_);
+  readback_size_ = std::max(uint64_t{1} << 16, BufferPool::rounded_size(size_bytes));
+  WGPUBufferDescriptor descriptor{};
+  descriptor.size = readback_size_;
+  descriptor.usage = WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst;
+  readback_ = device_.api.DeviceCreateBuffer(device_.handle, &descriptor);
+}
+
+void Stream::read_chunk(const Buffer& source, uint64_t offset, char* data, uint64_t size_bytes) {
+  device_.throw_if_lost();
+  const Api& api = device_.api;
+  const uint64_t words = round_up(size_bytes, 4);
+  reserve_readback(words);
+  end_pass();
+  api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, offset, readback_, 0, words);
+  submit();
+  struct Map {
+    bool done = false;
+    WGPUMapAsyncStatus status{};
+    std::string message;
+  };
+  const auto map = std::make_shared<Map>();
+  WGPUBufferMapCallbackInfo callback{};
+  callback.mode = WGPUCallbackMode_AllowProcessEvents;
+  callback.userdata1 = new std::shared_ptr<Map>(map);
+  callback.callback = [](WGPUMapAsyncStatus status, WGPUStringView message, void* data, void*) {
+    const std::unique_ptr<std::shared_ptr<Map>> map(static_cast<std::shared_ptr<Map>*>(data));
+    (*map)->status = status;
+    (*map)->message = to_string(message);
+    (*map)->done = true;
+  };
+  device_.wait(api.BufferMapAsync(readback_, WGPUMapMode_Read, 0, words, callback), map->done);
+  const bool mapped = map->status == WGPUMapAsyncStatus_Success;
+  if (mapped) {
+    std::memcpy(data, api.BufferGetConstMappedRange(readback_, 0, words), size_bytes);
+    api.BufferUnmap(readback_);  // before anything is thrown: the next readback needs it unmapped
+  }
+  check();
+  if (!mapped) throw Error("webgpu: a readback failed: " + map->message);
+}
+
+void Stream::flush() {
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  submit();
+  submit_writes();
+}
+
+void Stream::synchronize() {
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  submit();
+  submit_writes();
+  wait_for_queue();
+  check();
+}
+
+void Stream::wait_for_queue() {
+  Event now(false);
+  mark(now);
+  device_.wait(now.future_, now.completion_->done);
+}
+
+bool Stream::is_idle() {
+  Event now(false);
+  record(now);
+  return is_complete(now);
+}
+
+void Stream::check() {
+  device_.throw_if_lost();
+  if (device_.has_pending_error()) [[unlikely]]
+    device_.throw_pending_error("the last operations were " + recent_ops());
+}
+
+std::string Stream::recent_ops() const {
+  std::vector<std::string> names;
+  for (const auto* label : recent_) {
+    if (label && std::find(names.begin(), names.end(), *label) == names.end()) names.push_back(*label);
+  }
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "copies" : text;
+}
+
+void Stream::write_timestamp(Event& event) {
+  if (!queries_) return;
+  if (event.query_ < 0) {
+    if (free_queries_.empty()) throw Error("webgpu: more than " + std::to_string(kQueries) + " timing events are alive");
+    event.query_ = free_queries_.back();
+    free_queries_.pop_back();
+  }
+  WGPUPassTimestampWrites timestamps{};
+  timestamps.querySet = queries_;
+  timestamps.beginningOfPassWriteIndex = WGPU_QUERY_SET_INDEX_UNDEFINED;
+  timestamps.endOfPassWriteIndex = static_cast<uint32_t>(event.query_);
+  WGPUComputePassDescriptor descriptor{};
+  descriptor.timestampWrites = &timestamps;
+  auto* pass = device_.api.CommandEncoderBeginComputePass(encoder(), &descriptor);
+  device_.api.ComputePassEncoderEnd(pass);
+  device_.api.ComputePassEncoderRelease(pass);
+}
+
+void Stream::record(Event& event) {
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  end_pass();
+  if (event.timing) write_timestamp(event);
+  submit();
+  submit_writes();
+  mark(event);
+  device_.poll();  // lets go of the events before it that nobody asked about
+}
+
+// The callback owns its share of the completion: after a loss it may come when nobody waits any more.
+void Stream::mark(Event& event) {
+  event.completion_ = std::make_shared<Event::Completion>();
+  WGPUQueueWorkDoneCallbackInfo callback{};
+  callback.mode = WGPUCallbackMode_AllowProcessEvents;
+  callback.userdata1 = new std::shared_ptr<Event::Completion>(event.completion_);
+  callback.callback = [](WGPUQueueWorkDoneStatus, WGPUStringView, void* data, void*) {
+    const std::unique_ptr<std::shared_ptr<Event::Completion>> completion(
+        static_cast<std::shared_ptr<Event::Completion>*>(data));
+    (*completion)->host_time_ms = now_ms();
+    (*completion)->done = true;
+  };
+  event.future_ = device_.api.QueueOnSubmittedWorkDone(device_.queue, callback);
+}
+
+bool Stream::is_complete(Event& event) {
+  const std::lock_guard guard(mutex_);
+  if (!event.completion_ || event.completion_->done) return true;
+  device_.throw_if_lost();
+  device_.poll();
+  return event.completion_->done;
+}
+
+void Stream::wait(Event& event) {
+  const std::lock_guard guard(mutex_);
+  if (!event.completion_ || event.completion_->done) return;
+  device_.throw_if_lost();
+  device_.wait(event.future_, event.completion_->done);
+  check();
+}
+
+double Stream::elapsed_ms(Event& from, Event& to) {
+  wait(from);
+  wait(to);
+  if (!from.completion_ || !to.completion_) throw Error("webgpu: both events must be recorded before they are timed");
+  if (from.query_ < 0 || to.query_ < 0) return to.completion_->host_time_ms - from.completion_->host_time_ms;
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  end_pass();
+  for (const auto& [event, offset] : {std::pair{&from, 0u}, std::pair{&to, 256u}}) {
+    device_.api.CommandEncoderResolveQuerySet(encoder(), queries_, static_cast<uint32_t>(event->query_), 1, resolved_, offset);
+  }
+  Buffer resolved;
+  resolved.handle = resolved_;
+  uint64_t ticks[33];
+  read_chunk(resolved, 0, reinterpret_cast<char*>(ticks), sizeof(ticks));
+  return static_cast<double>(static_cast<int64_t>(ticks[32] - ticks[0])) * tick_ns_ * 1e-6;
+}
+
+void Stream::forget(Event& event) noexcept {
+  const std::lock_guard guard(mutex_);
+  if (event.query_ >= 0) free_queries_.push_back(event.query_);
+  event.query_ = -1;
+}
+
+StreamStats Stream::stats() {
+  const std::lock_guard guard(mutex_);
+  StreamStats stats = stats_;
+  stats.bind_group_hits = groups_.hits();
+  stats.bind_group_misses = groups_.misses();
+  stats.kernels_compiled = kernels_.compiled();
+  stats.kernels_cached = kernels_.size();
+  return stats;
+}
+
+void Stream::set_dry(bool dry) {
+  const std::lock_guard guard(mutex_);
+  submit();
+  dry_ = dry;
+}
+
+WGPUBuffer Stream::create_buffer(const WGPUBufferDescriptor& descriptor) {
+  const std::lock_guard guard(mutex_);
+  WGPUBuffer buffer = nullptr;
+  const auto failure = device_.failure_of(WGPUErrorFilter_OutOfMemory,
+                                          [&] { buffer = device_.api.DeviceCreateBuffer(device_.handle, &descriptor); });
+  if (failure && buffer) {
+    device_.api.BufferRelease(buffer);
+    buffer = nullptr;
+  }
+  return buffer;
+}
+
+// What is recorded may still use them: everything is submitted first, and the driver keeps them until it has run.
+void Stream::destroy_buffers(const std::vector<WGPUBuffer>& buffers) {
+  const std::lock_guard guard(mutex_);
+  submit();
+  wait_for_queue();
+  groups_.clear();
+  current_group_ = nullptr;
+  for (auto* buffer : buffers) {
+    device_.api.BufferDestroy(buffer);
+    device_.api.BufferRelease(buffer);
+  }
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,266 @@
+#include "shader/pointwise.h"
+
+namespace torch_webgpu {
+namespace {
+
+std::string number(uint32_t value) { return std::to_string(value) + "u"; }
+
+class Printer {
+ public:
+  Printer(const PointwiseSpec& spec, const Target& target)
+      : spec_(spec), params_(spec), source_(target), workgroup_(target.workgroup),
+        compute_(static_cast<Compute>(spec.compute)), store_(static_cast<Store>(spec.store)) {}
+
+  std::string print() {
+    for (uint32_t binding = 0; binding < spec_.binding_count; ++binding) source_.bind(binding, element_of(binding));
+    source_.use(compute_);
+    for (uint32_t i = 0; i < spec_.operand_count; ++i) source_.use(compute_type(spec_.dtype(i)));
+    print_apply();
+    if (store_ != Store::quads) print_value();
+    print_main();
+    return source_.text();
+  }
+
+ private:
+  uint32_t bytes(uint32_t operand) const { return size_bytes(spec_.dtype(operand)); }
+
+  // Quads are loaded whole: 16 bytes of four words, 8 of four halves, 4 of four bytes, twice 16 of four int64.
+  std::string element_of(uint32_t binding) const {
+    if (store_ == Store::atomics && binding == spec_.binding(0)) return "atomic<u32>";
+    if (store_ != Store::quads) return "u32";
+    for (uint32_t i = 0; i < spec_.operand_count; ++i) {
+      if (spec_.access(i) == Access::run && spec_.binding(i) == binding) {
+        return bytes(i) == 1 ? "u32" : bytes(i) == 2 ? "vec2<u32>" : "vec4<u32>";
+      }
+    }
+    return "u32";
+  }
+
+  Compute operand_type(uint32_t operand) const {
+    return operand == 1 && (spec_.row->flags & PointwiseRow::first_is_bool) ? Compute::boolean : compute_;
+  }
+  Compute result_type() const { return (spec_.row->flags & PointwiseRow::returns_bool) ? Compute::boolean : compute_; }
+
+  bool has_index() const { return spec_.row->flags & PointwiseRow::has_index; }
+
+  void print_apply() {
+    std::string arguments;
+    for (uint32_t i = 1; i < spec_.operand_count; ++i) {
+      arguments += (i > 1 ? ", " : "") + std::string(1, static_cast<char>('a' + i - 1)) + ": " + wgsl_type(operand_type(i));
+    }
+    if (has_index()) arguments += (arguments.empty() ? "" : ", ") + std::string("index: u32");
+    source_.print(std::string("fn apply(") + arguments + ") -> " + wgsl_type(result_type()) + " {\n");
+    for (uint32_t s = 0; s < params_.scalars; ++s) {
+      source_.print("  let s" + std::to_string(s) + " = " + param_value(compute_, params_.scalar(s)) + ";\n");
+    }
+    source_.print("  return " + specialise(spec_.row->formula, compute_) + ";\n}\n");
+  }
+
+  std::string word(uint32_t operand, const std::string& index) const {
+    const std::string element = "m" + std::to_string(spec_.binding(operand)) + "[" + index + "]";
+    return store_ == Store::atomics && spec_.binding(operand) == spec_.binding(0) ? "atomicLoad(&" + element + ")" : element;
+  }
+
+  // The raw element at an element index of a buffer of u32.
+  std::string raw_at(uint32_t operand, const std::string& index) const {
+    switch (bytes(operand)) {
+      case 8: return "vec2<u32>(" + word(operand, index + " * 2u") + ", " + word(operand, index + " * 2u + 1u") + ")";
+      case 4: return word(operand, index);
+      case 2: return "(" + word(operand, index + " >> 1u") + " >> ((" + index + " & 1u) * 16u))";
+      default: return "(" + word(operand, index + " >> 2u") + " >> ((" + index + " & 3u) * 8u))";
+    }
+  }
+
+  std::string loaded(uint32_t operand, const std::string& raw) const {
+    const DType dtype = spec_.dtype(operand);
+    return convert(compute_type(dtype), operand_type(operand), from_raw(dtype, raw));
+  }
+
+  std::string stored(const std::string& value) const {
+    const DType dtype = spec_.dtype(0);
+    return to_raw(dtype, convert(result_type(), compute_type(dtype), value));
+  }
+
+  // Sets i<operand> for each operand, from the running index `step`.
+  std::string indices(const std::string& step, uint32_t first, uint32_t last) const {
+    std::string text;
+    const auto begins = [&](uint32_t i) { return spec_.access(i) != Access::scalar; };
+    if (spec_.rank == 0) {
+      for (uint32_t i = first; i < last; ++i) {
+        if (!begins(i)) continue;
+        const bool moves = spec_.access(i) != Access::splat;
+        text += "  let i" + std::to_string(i) + " = " + param(params_.offset(i)) + (moves ? " + " + step : "") + ";\n";
+      }
+      return text;
+    }
+    for (uint32_t i = first; i < last; ++i) {
+      if (begins(i)) text += "  var i" + std::to_string(i) + " = " + param(params_.offset(i)) + ";\n";
+    }
+    text += "  var rest = " + step + ";\n";
+    for (uint32_t dim = 0; dim < spec_.rank; ++dim) {
+      const bool outermost = dim + 1 == spec_.rank;
+      const std::string size = param(params_.size(dim)), at = "d" + std::to_string(dim);
+      text += "  let " + at + " = " + (outermost ? std::string("rest") : "rest % " + size) + ";\n";
+      if (!outermost) text += "  rest = rest / " + size + ";\n";
+      for (uint32_t i = first; i < last; ++i) {
+        if (begins(i)) text += "  i" + std::to_string(i) + " += " + at + " * " + param(params_.stride(i, dim)) + ";\n";
+      }
+    }
+    return text;
+  }
+
+  // One element of the result, for the stores that are not quads.
+  void print_value() {
+    source_.print(std::string("fn value(step: u32) -> ") + wgsl_type(result_type()) + " {\n");
+    source_.print(indices("step", 1, spec_.operand_count));
+    std::string arguments;
+    for (uint32_t i = 1; i < spec_.operand_count; ++i) {
+      arguments += (i > 1 ? ", " : "") + (spec_.access(i) == Access::scalar
+                                               ? param_value(operand_type(i), params_.value(i))
+                                               : loaded(i, raw_at(i, "i" + std::to_string(i))));
+    }
+    if (has_index()) arguments += (arguments.empty() ? "" : ", ") + std::string("step");
+    source_.print("  return apply(" + arguments + ");\n}\n");
+  }
+
+  void print_main() {
+    source_.print("@compute @workgroup_size(" + std::to_string(workgroup_) +
+                  ")\nfn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {\n"
+                  "  let begin = group.x * " + param(PointwiseParams::kChunk) + ";\n"
+                  "  let end = min(begin + " + param(PointwiseParams::kChunk) + ", " + param(PointwiseParams::kSteps) + ");\n"
+                  "  for (var step = begin + lane; step < end; step += " + number(workgroup_) + ") {\n");
+    switch (store_) {
+      case Store::quads: print_quad(); break;
+      case Store::elements: print_element(); break;
+      case Store::words: print_word(); break;
+      case Store::atomics: print_atomic(); break;
+    }
+    source_.print("  }\n}\n");
+  }
+
+  void print_element() {
+    source_.print(indices("step", 0, 1));
+    const std::string raw = stored("value(step)");
+    if (bytes(0) == 8) {
+      source_.print("  let raw = " + raw + ";\n  m0[i0 * 2u] = raw.x;\n  m0[i0 * 2u + 1u] = raw.y;\n");
+    } else {
+      source_.print("  m0[i0] = " + raw + ";\n");
+    }
+  }
+
+  // The word's owner keeps the bits that are not the tensor's.
+  void print_word() {
+    const uint32_t per_word = 4 / bytes(0), bits = bytes(0) * 8;
+    const std::string mask = bytes(0) == 2 ? "0xffffu" : "0xffu", per = number(per_word);
+    source_.print("  let offset = " + param(params_.offset(0)) + ";\n"
+                  "  let at = offset / " + per + " + step;\n"
+                  "  var word = m0[at];\n"
+                  "  for (var j = 0u; j < " + per + "; j++) {\n"
+                  "    let element = step * " + per + " + j - offset % " + per + ";\n"
+                  "    if (element < " + param(PointwiseParams::kElements) + ") {\n"
+                  "      word = (word & ~(" + mask + " << (j * " + number(bits) + "))) | (" + stored("value(element)") +
+                  " << (j * " + number(bits) + "));\n"
+                  "    }\n  }\n  m0[at] = word;\n");
+  }
+
+  void print_atomic() {
+    const std::string per = number(4 / bytes(0)), bits = number(bytes(0) * 8), mask = bytes(0) == 2 ? "0xffffu" : "0xffu";
+    source_.print(indices("step", 0, 1) + "  let shift = (i0 % " + per + ") * " + bits + ";\n  let raw = " +
+                  stored("value(step)") + ";\n  atomicAnd(&m0[i0 / " + per + "], ~(" + mask +
+                  " << shift));\n  atomicOr(&m0[i0 / " + per + "], raw << shift);\n");
+  }
+
+  // The raw element `j` of a quad that was loaded as q<operand> (and p<operand>, its second half, of int64).
+  std::string quad_raw(uint32_t operand, uint32_t j, const std::string& prefix) const {
+    const std::string quad = prefix + std::to_string(operand), component(1, "xyzw"[j]);
+    switch (bytes(operand)) {
+      case 8: return (j < 2 ? quad : quad + "h") + (j % 2 ? ".zw" : ".xy");
+      case 4: return quad + "." + component;
+      case 2: return "(" + quad + (j < 2 ? ".x" : ".y") + (j % 2 ? " >> 16u)" : " & 0xffffu)");
+      default: return "((" + quad + " >> " + number(8 * j) + ") & 0xffu)";
+    }
+  }
+
+  std::string load_quad(uint32_t operand, const std::string& prefix) const {
+    const std::string quad = prefix + std::to_string(operand), memory = "m" + std::to_string(spec_.binding(operand)),
+                      index = "i" + std::to_string(operand);
+    if (bytes(operand) != 8) return "  let " + quad + " = " + memory + "[" + index + "];\n";
+    return "  let " + quad + " = " + memory + "[" + index + " * 2u];\n  let " + quad + "h = " + memory + "[" + index +
+           " * 2u + 1u];\n";
+  }
+
+  // A splat shares its buffer with runs at times, so it is read through whatever element the binding has.
+  std::string splat_raw(uint32_t operand) const {
+    const std::string memory = "m" + std::to_string(spec_.binding(operand)), index = "i" + std::to_string(operand),
+                      element = element_of(spec_.binding(operand));
+    const auto at = [&](const std::string& word) {
+      if (element == "u32") return memory + "[" + word + "]";
+      const std::string width = element == "vec4<u32>" ? "2u" : "1u", mask = element == "vec4<u32>" ? "3u" : "1u";
+      return memory + "[(" + word + ") >> " + width + "][(" + word + ") & " + mask + "]";
+    };
+    switch (bytes(operand)) {
+      case 8: return "vec2<u32>(" + at(index + " * 2u") + ", " + at(index + " * 2u + 1u") + ")";
+      case 4: return at(index);
+      case 2: return "(" + at(index + " >> 1u") + " >> ((" + index + " & 1u) * 16u))";
+      default: return "(" + at(index + " >> 2u") + " >> ((" + index + " & 3u) * 8u))";
+    }
+  }
+
+  void print_quad() {
+    source_.print(indices("step", 0, spec_.operand_count));
+    for (uint32_t i = 1; i < spec_.operand_count; ++i) {
+      if (spec_.access(i) == Access::run) source_.print(load_quad(i, "q"));
+      if (spec_.access(i) == Access::splat) {
+        source_.print("  let v" + std::to_string(i) + " = " + loaded(i, splat_raw(i)) + ";\n");
+      }
+    }
+    for (uint32_t j = 0; j < 4; ++j) {
+      std::string arguments;
+      for (uint32_t i = 1; i < spec_.operand_count; ++i) {
+        arguments += i > 1 ? ", " : "";
+        switch (spec_.access(i)) {
+          case Access::scalar: arguments += param_value(operand_type(i), params_.value(i)); break;
+          case Access::run: arguments += loaded(i, quad_raw(i, j, "q")); break;
+          default: arguments += "v" + std::to_string(i); break;
+        }
+      }
+      if (has_index()) arguments += (arguments.empty() ? "" : ", ") + std::string("step * 4u + ") + number(j);
+      const char* declare = spec_.partial ? "  var r" : "  let r";
+      source_.print(declare + std::to_string(j) + " = " + stored("apply(" + arguments + ")") + ";\n");
+    }
+    if (spec_.partial) {
+      source_.print("  let left = " + param(PointwiseParams::kElements) + " - step * 4u;\n  if (left < 4u) {\n" +
+                    load_quad(0, "old"));
+      for (uint32_t j = 1; j < 4; ++j) {
+        const std::string r = "r" + std::to_string(j);
+        source_.print("  " + r + " = select(" + quad_raw(0, j, "old") + ", " + r + ", left > " + number(j) + ");\n");
+      }
+      source_.print("  }\n");
+    }
+    switch (bytes(0)) {
+      case 8: source_.print("  m0[i0 * 2u] = vec4<u32>(r0, r1);\n  m0[i0 * 2u + 1u] = vec4<u32>(r2, r3);\n"); break;
+      case 4: source_.print("  m0[i0] = vec4<u32>(r0, r1, r2, r3);\n"); break;
+      case 2: source_.print("  m0[i0] = vec2<u32>(r0 | (r1 << 16u), r2 | (r3 << 16u));\n"); break;
+      default: source_.print("  m0[i0] = r0 | (r1 << 8u) | (r2 << 16u) | (r3 << 24u);\n"); break;
+    }
+  }
+
+  const PointwiseSpec& spec_;
+  const PointwiseParams params_;
+  ShaderSource source_;
+  const uint32_t workgroup_;
+  const Compute compute_;
+  const Store store_;
+};
+
+}  // namespace
+
+std::string print_pointwise(const PointwiseSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+
+std::string label_pointwise(const PointwiseSpec& spec) {
+  std::string label = std::string(spec.row->name) + "(";
+  for (uint32_t i = 1; i < spec.operand_count; ++i) label += (i > 1 ? ", " : "") + std::string(name(spec.dtype(i)));
+  return label + ") -> " + name(spec.dtype(0));
+}
+
+}  // namespace torch_webgpu

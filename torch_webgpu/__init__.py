@@ -1,0 +1,39 @@
+"""A WebGPU device for PyTorch: ``device="webgpu"`` on any GPU, and on a software adapter where there is none."""
+
+import importlib.util
+from pathlib import Path
+
+import torch
+
+from torch_webgpu import _C
+
+__version__ = "0.1.0"
+
+
+def _library_paths() -> tuple[list[str], list[str]]:
+    """Where Dawn and wgpu-native may be; nothing is opened."""
+    dawn = sorted(str(path) for path in (Path(__file__).parent / "lib").glob("libwebgpu_dawn.*"))
+    spec = importlib.util.find_spec("wgpu")
+    folders = [Path(place) / "resources" for place in (spec.submodule_search_locations or [])] if spec else []
+    wgpu = sorted(str(path) for folder in folders for path in folder.glob("*wgpu_native-release.*"))
+    return dawn, wgpu
+
+
+def _register() -> None:
+    """Makes ``webgpu`` a device of this process; opens no GPU library."""
+    if hasattr(torch, "webgpu"):
+        return
+    from torch_webgpu import device, printing
+
+    _C.set_library_paths(*_library_paths())
+    torch.utils.rename_privateuse1_backend("webgpu")
+    torch._register_device_module("webgpu", device)
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    printing.install()
+
+
+def _autoload() -> None:
+    """Entry point of the group ``torch.backends``: importing torch is enough."""
+
+
+_register()

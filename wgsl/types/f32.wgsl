@@ -1,0 +1,101 @@
+// Arithmetic of f32. NaN and infinities are tested by their bits: compilers may assume there are none.
+
+const zero_f32 = 0.0;
+const one_f32 = 1.0;
+
+fn is_nan_f32(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; }
+fn is_inf_f32(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) == 0x7f800000u; }
+
+fn add_f32(a: f32, b: f32) -> f32 { return a + b; }
+fn sub_f32(a: f32, b: f32) -> f32 { return a - b; }
+fn mul_f32(a: f32, b: f32) -> f32 { return a * b; }
+fn neg_f32(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) ^ 0x80000000u); }
+fn abs_f32(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) & 0x7fffffffu); }
+fn max_f32(a: f32, b: f32) -> f32 {
+  if (is_nan_f32(a)) { return a; }
+  if (is_nan_f32(b)) { return b; }
+  return select(b, a, a > b);
+}
+fn min_f32(a: f32, b: f32) -> f32 {
+  if (is_nan_f32(a)) { return a; }
+  if (is_nan_f32(b)) { return b; }
+  return select(b, a, a < b);
+}
+fn eq_f32(a: f32, b: f32) -> bool { return a == b && !is_nan_f32(a) && !is_nan_f32(b); }
+fn ne_f32(a: f32, b: f32) -> bool { return !eq_f32(a, b); }
+fn lt_f32(a: f32, b: f32) -> bool { return a < b && !is_nan_f32(a) && !is_nan_f32(b); }
+fn le_f32(a: f32, b: f32) -> bool { return a <= b && !is_nan_f32(a) && !is_nan_f32(b); }
+fn gt_f32(a: f32, b: f32) -> bool { return lt_f32(b, a); }
+fn ge_f32(a: f32, b: f32) -> bool { return le_f32(b, a); }
+
+// Not a constant expression: those may not be infinite.
+fn inf_f32() -> f32 {
+  var bits = 0x7f800000u;
+  return bitcast<f32>(bits);
+}
+fn nan_f32() -> f32 {
+  var bits = 0x7fc00000u;
+  return bitcast<f32>(bits);
+}
+
+// 2^n for any n, through a product where the result is below the smallest normal number.
+fn exp2i_f32(n: i32) -> f32 {
+  if (n < -126) { return bitcast<f32>(u32(max(n + 64 + 127, 0)) << 23u) * bitcast<f32>(u32(127 - 64) << 23u); }
+  return bitcast<f32>(u32(min(n, 127) + 127) << 23u);
+}
+
+// The built-in may be off by 3 + 2|x| units; this one by about one.
+fn exp_f32(x: f32) -> f32 {
+  if (is_nan_f32(x)) { return x; }
+  if (x > 88.72284) { return inf_f32(); }
+  if (x < -103.98) { return 0.0; }
+  let n = round(x * 1.44269504);
+  let r = fma(n, -1.42860677e-6, fma(n, -0.693145752, x));
+  let p = fma(r, fma(r, fma(r, fma(r, fma(r, 1.38888889e-3, 8.33333333e-3), 4.16666667e-2), 1.66666667e-1), 0.5), 1.0);
+  let y = fma(r, p, 1.0);
+  let k = i32(n);
+  if (k > 126) { return y * 2.0 * exp2i_f32(k - 1); }
+  return y * exp2i_f32(k);
+}
+
+// The built-in has an absolute error near 1; this one a relative one.
+fn log_f32(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  if (is_nan_f32(x)) { return x; }
+  if ((bits & 0x7fffffffu) == 0u) { return -inf_f32(); }
+  if ((bits & 0x80000000u) != 0u) { return nan_f32(); }
+  if (bits == 0x7f800000u) { return x; }
+  var exponent = i32(bits >> 23u) - 127;
+  var mantissa = bits & 0x7fffffu;
+  if (exponent == -127) {
+    let shift = countLeadingZeros(mantissa) - 8u;
+    mantissa = (mantissa << shift) & 0x7fffffu;
+    exponent = -126 - i32(shift);
+  }
+  if (mantissa > 0x3504f3u) {
+    exponent += 1;
+    mantissa |= 0x3f000000u;
+  } else {
+    mantissa |= 0x3f800000u;
+  }
+  let f = bitcast<f32>(mantissa) - 1.0;
+  let s = f / (2.0 + f);
+  let z = s * s;
+  let series = fma(z, fma(z, fma(z, fma(z, 0.1111111, 0.14285715), 0.2), 0.33333334), 0.0) * s;
+  let e = f32(exponent);
+  return fma(e, 0.693145752, fma(e, 1.42860677e-6, 2.0 * s + 2.0 * series));
+}
+
+fn rsqrt_f32(a: f32) -> f32 { return 1.0 / sqrt(a); }
+fn sigmoid_f32(a: f32) -> f32 { return 1.0 / (1.0 + exp_f32(-a)); }
+fn tanh_f32(a: f32) -> f32 {
+  let x = abs_f32(a);
+  if (x < 0.1) {
+    let z = a * a;
+    return fma(a * z, fma(z, fma(z, fma(z, 0.021869488, -0.053968254), 0.13333334), -0.33333334), a);
+  }
+  let t = exp_f32(-2.0 * x);
+  let y = (1.0 - t) / (1.0 + t);
+  return select(y, -y, a < 0.0);
+}
+fn from_index_f32(index: u32) -> f32 { return f32(index); }
