@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -104,6 +106,14 @@ def is_initialized() -> bool:
     return _C.is_open()
 
 
+@atexit.register
+def _let_autograd_finish() -> None:
+    """Autograd's thread lets go of a Python object just after backward() has returned; an interpreter that is already
+    on its way out would abort there."""
+    if _C.is_open():
+        time.sleep(0.01)
+
+
 def _is_in_bad_fork() -> bool:
     return _C.in_bad_fork()
 
@@ -161,18 +171,9 @@ def synchronize(device: DeviceLike = None) -> None:
     _C.synchronize()
 
 
-class Stream(torch.Stream):
-    """The device's one stream."""
-
-    def __new__(cls, device: DeviceLike = None, priority: int = 0, **kwargs: Any) -> Stream:
-        return super().__new__(cls, device=f"webgpu:{_index(device)}", priority=priority, **kwargs)
-
-
-class Event(torch.Event):
-    """A point in the stream that can be waited for, and timed with ``enable_timing=True``."""
-
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Event:
-        return super().__new__(cls, device="webgpu", enable_timing=enable_timing)
+# Not subclasses: elapsed_time() and record_event() take exactly these. Both default to the accelerator, which is webgpu.
+Stream = torch.Stream
+Event = torch.Event
 
 
 def current_stream(device: DeviceLike = None) -> torch.Stream:

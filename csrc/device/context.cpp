@@ -20,6 +20,12 @@ std::string environment(const char* variable) {
   return value ? value : "";
 }
 
+constexpr const char* kForked =
+    "Cannot use the webgpu device in a forked subprocess: the parent had opened it. To use it with multiprocessing, use "
+    "the 'spawn' start method.";
+
+void forget_in_child();
+
 struct Context {
   std::mutex mutex;
   DeviceOptions options;
@@ -30,6 +36,8 @@ struct Context {
 
   void search() {
     if (searched) return;
+    static const int registered = pthread_atfork(nullptr, nullptr, forget_in_child);
+    (void)registered;
     searched = true;
     options.runtime = environment("TORCH_WEBGPU_RUNTIME");
     options.adapter = environment("TORCH_WEBGPU_ADAPTER");
@@ -52,6 +60,7 @@ void forget_in_child() {
   if (detail::open_runtime.exchange(nullptr)) here.forked = true;
   here.searched = false;
   here.adapter.reset();
+  here.reason.clear();
 }
 
 }  // namespace
@@ -72,23 +81,22 @@ bool is_available() noexcept {
   return here.adapter.has_value();
 }
 
-std::string unavailable_reason() { return is_available() ? "" : context().reason; }
+std::string unavailable_reason() {
+  if (in_bad_fork()) return kForked;
+  return is_available() ? "" : context().reason;
+}
 
 bool is_open() noexcept { return detail::open_runtime.load(std::memory_order_acquire) != nullptr; }
 
 bool in_bad_fork() noexcept { return context().forked; }
 
 Runtime& detail::open() {
-  TORCH_CHECK(!in_bad_fork(),
-              "Cannot use the webgpu device in a forked subprocess: the parent had opened it. To use it with "
-              "multiprocessing, use the 'spawn' start method.");
+  TORCH_CHECK(!in_bad_fork(), kForked);
   Context& here = context();
   const std::lock_guard guard(here.mutex);
   if (is_open()) return *open_runtime;
   here.search();
   if (!here.adapter) throw UnavailableError("webgpu: " + here.reason);
-  static const int registered = pthread_atfork(nullptr, nullptr, forget_in_child);
-  (void)registered;
   auto* opened = new Runtime(std::move(*here.adapter));
   here.adapter.reset();
   open_runtime.store(opened, std::memory_order_release);

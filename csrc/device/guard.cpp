@@ -9,8 +9,8 @@ namespace {
 c10::Stream only_stream() { return c10::Stream(c10::Stream::DEFAULT, kDevice); }
 
 void check(c10::Device device) {
-  TORCH_CHECK(device.type() == kDeviceType && device.index() <= 0, "webgpu: invalid device ordinal ", device.index(),
-              ": there is one device, webgpu:0");
+  TORCH_CHECK(device.type() == kDeviceType && device.index() <= 0, "webgpu: invalid device ordinal ",
+              static_cast<int>(device.index()), ": there is one device, webgpu:0");
 }
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {

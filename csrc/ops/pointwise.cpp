@@ -2,6 +2,10 @@
 #include "ops/pointwise.h"
 
 #include <ATen/ops/add_meta.h>
+#include <ATen/ops/bitwise_and_meta.h>
+#include <ATen/ops/bitwise_not_meta.h>
+#include <ATen/ops/bitwise_or_meta.h>
+#include <ATen/ops/bitwise_xor_meta.h>
 #include <ATen/ops/clamp_max_meta.h>
 #include <ATen/ops/clamp_min_meta.h>
 #include <ATen/ops/div_meta.h>
@@ -75,6 +79,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   COMPARISON( gt,        _Scalar,  Scalar_out,   "gt(a, b)")
   COMPARISON( ge,        _Tensor,  Tensor_out,   "ge(a, b)")
   COMPARISON( ge,        _Scalar,  Scalar_out,   "ge(a, b)")
+  POINTWISE(  bitwise_and, _Tensor, Tensor_out,  "bit_and(a, b)")
+  POINTWISE(  bitwise_or,  _Tensor, Tensor_out,  "bit_or(a, b)")
+  POINTWISE(  bitwise_xor, _Tensor, Tensor_out,  "bit_xor(a, b)")
+  POINTWISE(  bitwise_not, ,       out,          "bit_not(a)")
   UNARY(      abs,                               "abs(a)")
   UNARY(      relu,                              "max(a, zero)")
 }

@@ -41,7 +41,8 @@ KernelSource source_of(const Program& program) {
     text += "@group(0) @binding(" + index + ") var<storage, read_write> m" + index + ": array<u32>;\n";
   }
   text += "@group(1) @binding(0) var<uniform> p: array<vec4<u32>, 64>;\n@compute @workgroup_size(" +
-          program.workgroup_size + ")\nfn main(@builtin(global_invocation_id) id: vec3<u32>) {\n" + program.body + "\n}\n";
+          program.workgroup_size + ")\nfn main(@builtin(global_invocation_id) id: vec3<u32>) {\n" + program.body +
+          "\n}\n";
   return {program.label, text};
 }
 

@@ -56,8 +56,8 @@ class Words {
 };
 
 // `program` has to outlive the launch.
-Launch make_launch(const Program& program, const std::vector<Binding>& bindings, const std::vector<uint32_t>& params = {},
-                   uint32_t groups = 1);
+Launch make_launch(const Program& program, const std::vector<Binding>& bindings,
+                   const std::vector<uint32_t>& params = {}, uint32_t groups = 1);
 void run(const Program& program, std::initializer_list<const Words*> operands, const std::vector<uint32_t>& params = {},
          uint32_t groups = 1, Stream& stream = runtime().stream);
 

@@ -151,7 +151,7 @@ TEST_CASE("device: the limits are the adapter's own") {
   const auto get_limits = reinterpret_cast<decltype(&wgpuDeviceGetLimits)>(dlsym(library, "wgpuDeviceGetLimits"));
   REQUIRE(static_cast<bool>(get_limits));
   get_limits(device.handle, &granted);
-#define SAME_LIMIT(name)             \
+#define SAME_LIMIT(name)                 \
   CHECK(device.limits.name == own.name); \
   CHECK(granted.name == own.name)
   SAME_LIMIT(maxStorageBufferBindingSize);

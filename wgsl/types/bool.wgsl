@@ -15,3 +15,9 @@ fn lt_bool(a: bool, b: bool) -> bool { return !a && b; }
 fn le_bool(a: bool, b: bool) -> bool { return !a || b; }
 fn gt_bool(a: bool, b: bool) -> bool { return a && !b; }
 fn ge_bool(a: bool, b: bool) -> bool { return a || !b; }
+fn lowest_bool() -> bool { return false; }
+fn highest_bool() -> bool { return true; }
+fn bit_and_bool(a: bool, b: bool) -> bool { return a && b; }
+fn bit_or_bool(a: bool, b: bool) -> bool { return a || b; }
+fn bit_xor_bool(a: bool, b: bool) -> bool { return a != b; }
+fn bit_not_bool(a: bool) -> bool { return !a; }

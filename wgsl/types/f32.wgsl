@@ -99,3 +99,6 @@ fn tanh_f32(a: f32) -> f32 {
   return select(y, -y, a < 0.0);
 }
 fn from_index_f32(index: u32) -> f32 { return f32(index); }
+fn lowest_f32() -> f32 { return -inf_f32(); }
+fn highest_f32() -> f32 { return inf_f32(); }
+fn mul_add_f32(a: f32, b: f32, c: f32) -> f32 { return fma(a, b, c); }

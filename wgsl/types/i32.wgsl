@@ -18,3 +18,10 @@ fn le_i32(a: i32, b: i32) -> bool { return a <= b; }
 fn gt_i32(a: i32, b: i32) -> bool { return a > b; }
 fn ge_i32(a: i32, b: i32) -> bool { return a >= b; }
 fn from_index_i32(index: u32) -> i32 { return i32(index); }
+fn lowest_i32() -> i32 { return bitcast<i32>(0x80000000u); }
+fn highest_i32() -> i32 { return 0x7fffffff; }
+fn bit_and_i32(a: i32, b: i32) -> i32 { return a & b; }
+fn bit_or_i32(a: i32, b: i32) -> i32 { return a | b; }
+fn bit_xor_i32(a: i32, b: i32) -> i32 { return a ^ b; }
+fn bit_not_i32(a: i32) -> i32 { return ~a; }
+fn mul_add_i32(a: i32, b: i32, c: i32) -> i32 { return a * b + c; }

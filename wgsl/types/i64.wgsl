@@ -106,3 +106,10 @@ fn ge_i64(a: vec2<u32>, b: vec2<u32>) -> bool { return !lt_i64(a, b); }
 fn max_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return select(a, b, lt_i64(a, b)); }
 fn min_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return select(a, b, lt_i64(b, a)); }
 fn from_index_i64(index: u32) -> vec2<u32> { return vec2<u32>(index, 0u); }
+fn lowest_i64() -> vec2<u32> { return vec2<u32>(0u, 0x80000000u); }
+fn highest_i64() -> vec2<u32> { return vec2<u32>(0xffffffffu, 0x7fffffffu); }
+fn bit_and_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return a & b; }
+fn bit_or_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return a | b; }
+fn bit_xor_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return a ^ b; }
+fn bit_not_i64(a: vec2<u32>) -> vec2<u32> { return ~a; }
+fn mul_add_i64(a: vec2<u32>, b: vec2<u32>, c: vec2<u32>) -> vec2<u32> { return add_i64(mul_i64(a, b), c); }

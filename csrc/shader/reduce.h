@@ -1,0 +1,55 @@
+// Prints the kernel of a reduction: a row's identity, map, combine and finish in, a complete shader out.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "shader/dtype.h"
+#include "shader/source.h"
+
+namespace torch_webgpu {
+
+// A row of the table of reductions. Texts are WGSL in functions that exist for every type (see specialise).
+struct ReduceRow {
+  const char* name;
+  const char* fields;    // of the accumulator, named x, y, z: T the compute type, u a u32, f an f32
+  const char* identity;  // the accumulator of nothing, as its fields
+  const char* map;       // the accumulator of one element `a` at position `index`, as its fields
+  const char* combine;   // statements that return the accumulator of p and q
+  const char* finish;    // the result, of the accumulator p of `count` elements
+  enum Result : uint8_t { value, index } result = value;
+};
+
+struct ReduceSpec {
+  const ReduceRow* row;
+  uint8_t input, output;  // DType
+  uint8_t compute;        // Compute
+  uint8_t kept_rank, reduced_rank;
+  uint8_t grouped : 1;      // a workgroup per output, not an invocation
+  uint8_t reads_parts : 1;  // the elements are accumulators
+  uint8_t writes_parts : 1;
+  uint8_t : 5;
+  uint8_t unused[2];
+};
+static_assert(sizeof(ReduceSpec) == 16);
+
+// Where things are in the parameters, in words.
+struct ReduceParams {
+  static constexpr uint32_t kOutputs = 0, kReduced = 1, kInputOffset = 2, kOutputOffset = 3, kSplits = 4, kSpan = 5,
+                            kChunk = 6, kCount = 7, kFirst = 8;  // kCount: elements per output, over all parts
+  explicit ReduceParams(const ReduceSpec& spec) : kept(spec.kept_rank), reduced(spec.reduced_rank) {}
+  uint32_t kept_size(uint32_t dim) const { return kFirst + dim; }
+  uint32_t kept_input_stride(uint32_t dim) const { return kFirst + kept + dim; }
+  uint32_t kept_output_stride(uint32_t dim) const { return kFirst + 2 * kept + dim; }
+  uint32_t reduced_size(uint32_t dim) const { return kFirst + 3 * kept + dim; }
+  uint32_t reduced_stride(uint32_t dim) const { return kFirst + 3 * kept + reduced + dim; }
+  uint32_t words() const { return kFirst + 3 * kept + 2 * reduced; }
+
+  uint32_t kept, reduced;
+};
+
+uint32_t accumulator_words(const ReduceRow& row, Compute type);
+uint32_t reduce_workgroup(const ReduceSpec& spec, const Target& target);
+std::string print_reduce(const ReduceSpec& spec, const Target& target);
+std::string label_reduce(const ReduceSpec& spec);
+
+}  // namespace torch_webgpu

@@ -1,0 +1,25 @@
+"""The whole suite runs on a real adapter, with the CPU fallback forbidden unless a test asks for it."""
+
+import os
+
+# A small kernel is far faster on llvmpipe's own thread, and a fallback would hide a missing kernel.
+os.environ.setdefault("LP_NUM_THREADS", "0")
+os.environ.setdefault("TORCH_WEBGPU_FALLBACK", "error")
+
+import pytest
+import torch
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "once: one dtype and one layout of each op, for a run on another runtime")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not torch.webgpu.is_available():
+        pytest.exit(f"no adapter to test on: {torch.webgpu.unavailable_reason()}", returncode=1)
+
+
+@pytest.fixture(autouse=True)
+def forbid_fallback() -> None:
+    """Each test starts with the mode of the suite, whatever the one before left."""
+    torch.webgpu.set_fallback_mode("error")

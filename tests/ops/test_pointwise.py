@@ -1,0 +1,50 @@
+"""Every pointwise op, in every dtype and layout, gives the CPU's answer or the CPU's error."""
+
+import pytest
+import torch
+
+from tests.ops.table import BY_NAME, OPS, Op, cases, compare, describe, operands
+from tests.support import DTYPES, name_of, outcome, run_on_device, to_device
+
+LARGE = 2_500_003  # more than one grid of workgroups, and a tail
+
+
+def by_name(op: Op) -> str:
+    return op.name
+
+
+def check(op: Op, name: str, args: tuple[torch.Tensor, ...]) -> None:
+    message = describe(name, args)
+    expected, refused = outcome(op.call, *args)
+    moved = to_device(args)
+    if refused is not None:
+        error = outcome(op.call, *moved)[1]
+        assert type(error) is type(refused), f"{message}: {error!r}, but the CPU {refused!r}"
+        return
+    compare(op, run_on_device(op.call, *moved), expected, message)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+@pytest.mark.parametrize("op", OPS, ids=by_name)
+def test_layouts(op: Op, dtype: torch.dtype) -> None:
+    for name, args in cases(op, dtype):
+        check(op, name, args)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("op", OPS, ids=by_name)
+def test_once(op: Op) -> None:
+    check(op, "contiguous", tuple(operands(op, ((6, 11),), torch.float32)))
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.uint8), ids=name_of)
+@pytest.mark.parametrize("op", OPS, ids=by_name)
+def test_large(op: Op, dtype: torch.dtype) -> None:
+    check(op, "large", tuple(operands(op, ((LARGE,),), dtype)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+@pytest.mark.parametrize("name", ("add", "lt"))
+def test_large_strided(name: str, dtype: torch.dtype) -> None:
+    op = BY_NAME[name]
+    check(op, "large transposed", tuple(x.t() for x in operands(op, ((1201, 1301),), dtype)))
