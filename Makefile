@@ -19,7 +19,6 @@ demo: setup  ## classify the 10,000 MNIST test digits on device "webgpu"
 
 test:  ## every test, C++ and Python (ARGS= goes to pytest)
 	@tools/setup tests
-	@if [ -x build/runtime_tests ]; then ctest --test-dir build --output-on-failure --no-tests=error; fi
 	@$(PYTHON) -m pytest $(ARGS)
 
 lint:  ## clang-format, clang-tidy on changed files (or FILES=), ruff, mypy

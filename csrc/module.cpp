@@ -113,8 +113,18 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("is_open", &is_open);
   m.def("in_bad_fork", &in_bad_fork);
   m.def("device_properties", &device_properties);
-  m.def("synchronize", [] { if (is_open()) runtime().stream.synchronize(); }, without_gil);
-  m.def("flush", [] { if (is_open()) runtime().stream.flush(); }, without_gil);
+  m.def(
+      "synchronize",
+      [] {
+        if (is_open()) runtime().stream.synchronize();
+      },
+      without_gil);
+  m.def(
+      "flush",
+      [] {
+        if (is_open()) runtime().stream.flush();
+      },
+      without_gil);
   m.def("counters", &counters);
   m.def("empty_cache", [] { device_allocator().emptyCache(); }, without_gil);
   m.def("reset_peak_memory_stats", [] { device_allocator().resetPeakStats(0); });

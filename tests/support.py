@@ -87,10 +87,10 @@ def on_device(dispatches: bool | None = True) -> Iterator[list[Any]]:
     Results appended to the list it gives must be on the device; if all of them are empty, there is nothing to dispatch.
     """
     fallbacks = torch.webgpu.cpu_fallbacks()
-    before = torch.webgpu.memory_stats()["dispatches"]
+    before = torch.webgpu.memory_stats().get("dispatches", 0)
     results: list[Any] = []
     yield results
-    after = torch.webgpu.memory_stats()["dispatches"]
+    after = torch.webgpu.memory_stats().get("dispatches", 0)
     assert torch.webgpu.cpu_fallbacks() == fallbacks, "ran on the CPU"
     tensors = [leaf for leaf in tree_leaves(results) if isinstance(leaf, torch.Tensor)]
     for tensor in tensors:
@@ -126,6 +126,12 @@ def assert_same_bits(actual: torch.Tensor, expected: torch.Tensor, message: str 
     count = int(wrong.sum())
     first = [f"{a!r}, not {b!r}" for a, b in zip(actual[wrong][:5].tolist(), expected[wrong][:5].tolist(), strict=True)]
     assert count == 0, f"{message}: {count} of {wrong.numel()} elements differ: {'; '.join(first)}"
+
+
+def assert_same_storage(actual: torch.Tensor, expected: torch.Tensor, message: str = "") -> None:
+    """Two tensors of one layout, and what lies beside them: an op on one must leave its neighbours alone."""
+    left, right = (storage_bytes(x).view(expected.dtype) for x in (actual, expected))
+    assert_same_bits(left, right, message, nan_payload=False)
 
 
 def ulps(count: float, dtype: torch.dtype) -> float:
@@ -233,7 +239,8 @@ def make(shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0, domain: Doma
         low, high = (max(domain[0], limits.min), min(domain[1], limits.max)) if domain else (limits.min, limits.max)
         if domain is None and seed % 2:  # half of the inputs small, so that equal pairs and exact products occur
             low, high = max(low, -9), min(high, 9)
-        values = torch.randint(int(low), int(min(high, 2**63 - 2)) + 1, shape, generator=generator, dtype=torch.int64).to(dtype)
+        above = int(min(high, 2**63 - 2)) + 1
+        values = torch.randint(int(low), above, shape, generator=generator, dtype=torch.int64).to(dtype)
     special = special_values(dtype)
     if domain is not None:
         special = special[(special.double() >= domain[0]) & (special.double() <= domain[1])]

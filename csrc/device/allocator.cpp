@@ -73,8 +73,9 @@ class Allocator final : public c10::DeviceAllocator {
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex) override {
     const Runtime& here = runtime();
     TORCH_CHECK_NOT_IMPLEMENTED(here.device.info.type != "discrete",
-                                "webgpu: WebGPU does not tell the memory of the discrete adapter ", here.device.info.name);
-    struct sysinfo host {};
+                                "webgpu: WebGPU does not tell the memory of the discrete adapter ",
+                                here.device.info.name);
+    struct sysinfo host{};
     TORCH_CHECK(sysinfo(&host) == 0, "webgpu: the host does not tell its memory");
     return {size_t{host.freeram} * host.mem_unit, size_t{host.totalram} * host.mem_unit};
   }

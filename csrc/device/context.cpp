@@ -21,7 +21,8 @@ std::string environment(const char* variable) {
 }
 
 constexpr const char* kForked =
-    "Cannot use the webgpu device in a forked subprocess: the parent had opened it. To use it with multiprocessing, use "
+    "Cannot use the webgpu device in a forked subprocess: the parent had opened it. To use it with multiprocessing, "
+    "use "
     "the 'spawn' start method.";
 
 void forget_in_child();

@@ -15,8 +15,8 @@ inline const c10::Device kDevice(kDeviceType, 0);
 // Where the libraries are; the environment's choice is read when the device is opened.
 void set_library_paths(std::vector<std::string> dawn, std::vector<std::string> wgpu);
 
-bool is_available() noexcept;       // looks for an adapter once, opens no device
-std::string unavailable_reason();   // empty when available
+bool is_available() noexcept;      // looks for an adapter once, opens no device
+std::string unavailable_reason();  // empty when available
 bool is_open() noexcept;
 bool in_bad_fork() noexcept;
 

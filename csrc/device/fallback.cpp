@@ -37,8 +37,9 @@ std::atomic<FallbackMode>& mode() {
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = c10::toString(op.operator_name());
-  TORCH_CHECK_NOT_IMPLEMENTED(mode() != FallbackMode::error, "The operator '", name,
-                              "' has no webgpu kernel yet, and TORCH_WEBGPU_FALLBACK=error forbids running it on the CPU.");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      mode() != FallbackMode::error, "The operator '", name,
+      "' has no webgpu kernel yet, and TORCH_WEBGPU_FALLBACK=error forbids running it on the CPU.");
   bool first = false;
   {
     const std::lock_guard guard(counts().mutex);

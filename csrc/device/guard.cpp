@@ -36,13 +36,16 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 
-  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex, const c10::EventFlag flag) const override {
+  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
+              const c10::EventFlag flag) const override {
     check(stream.device());
     if (!*event) *event = new Event(flag == c10::EventFlag::BACKEND_DEFAULT);
     runtime().stream.record(*static_cast<Event*>(*event));
   }
   void block(void*, const c10::Stream&) const override {}  // the one stream is in order already
-  bool queryEvent(void* event) const override { return !event || runtime().stream.is_complete(*static_cast<Event*>(event)); }
+  bool queryEvent(void* event) const override {
+    return !event || runtime().stream.is_complete(*static_cast<Event*>(event));
+  }
   void synchronizeEvent(void* event) const override {
     if (event) runtime().stream.wait(*static_cast<Event*>(event));
   }

@@ -69,8 +69,8 @@ void copy_to_host(const at::Tensor& source, const at::Tensor& target) {
   at::Tensor dense = source.is_non_overlapping_and_dense() ? source : source.contiguous();
   const bool direct = dense.scalar_type() == target.scalar_type() && same_layout(dense, target) && !target.is_neg() &&
                       !target.is_conj();
-  at::Tensor host = direct ? target
-                           : at::Tensor(at::detail::empty_strided_cpu(dense.sizes(), dense.strides(), dense.scalar_type()));
+  at::Tensor host =
+      direct ? target : at::Tensor(at::detail::empty_strided_cpu(dense.sizes(), dense.strides(), dense.scalar_type()));
   read_dense(dense, host.mutable_data_ptr());
   if (!direct) target.copy_(host);
 }

@@ -29,7 +29,8 @@ c10::Scalar cpu_value(const at::TensorIteratorBase& iterator, int operand, at::S
   }
   switch (common) {
     case at::kHalf: return exact ? c10::Scalar(static_cast<float>(static_cast<c10::Half>(value.toDouble()))) : value;
-    case at::kBFloat16: return exact ? c10::Scalar(static_cast<float>(static_cast<c10::BFloat16>(value.toDouble()))) : value;
+    case at::kBFloat16:
+      return exact ? c10::Scalar(static_cast<float>(static_cast<c10::BFloat16>(value.toDouble()))) : value;
     case at::kByte: return static_cast<int64_t>(static_cast<uint8_t>(value.toLong()));
     case at::kChar: return static_cast<int64_t>(static_cast<int8_t>(value.toLong()));
     case at::kShort: return static_cast<int64_t>(static_cast<int16_t>(value.toLong()));
@@ -40,8 +41,11 @@ c10::Scalar cpu_value(const at::TensorIteratorBase& iterator, int operand, at::S
 class Elementwise {
  public:
   Elementwise(const PointwiseRow& row, at::ScalarType compute, Scalars scalars, bool bits)
-      : row_(row), common_(compute), compute_(compute_type(kernel_dtype(compute, row.name))),
-        scalars_(scalars), bits_(bits) {}
+      : row_(row),
+        common_(compute),
+        compute_(compute_type(kernel_dtype(compute, row.name))),
+        scalars_(scalars),
+        bits_(bits) {}
 
   void run(at::TensorIteratorBase& iterator) {
     if (iterator.numel() == 0) return;
@@ -218,7 +222,8 @@ class Elementwise {
         const Span both{span.buffer, std::min(span.begin, other.begin), std::max(span.end, other.end)};
         if (both.end - both.begin <= limit) {
           span = other = both;
-        } else if (span.begin < other.end && other.begin < span.end && (span.begin != other.begin || span.end != other.end)) {
+        } else if (span.begin < other.end && other.begin < span.end &&
+                   (span.begin != other.begin || span.end != other.end)) {
           return false;
         }
       }

@@ -11,7 +11,8 @@ namespace torch_webgpu {
 using Scalars = std::initializer_list<const c10::Scalar*>;
 
 // Computes in `compute`; each operand is loaded in its own dtype and converted in the kernel.
-void elementwise(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute, Scalars scalars = {});
+void elementwise(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute,
+                 Scalars scalars = {});
 
 // The same, with operands taken as integers of their size: copies that keep every bit, of any dtype.
 void elementwise_bits(at::TensorIteratorBase& iterator, const PointwiseRow& row, Scalars scalars = {});

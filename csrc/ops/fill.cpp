@@ -1,6 +1,6 @@
 // Tensors filled with one value or a sequence: fill_, zero_, arange.
-#include <ATen/ops/empty.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
 
 #include <cmath>
 
@@ -80,11 +80,12 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
   const int64_t size = arange_size(start, end, step, integral);
   if (out.numel() != size) {
     if (out.numel() > 0) {
-      TORCH_WARN("The number of elements in the out tensor of shape ", out.sizes(), " is ", out.numel(),
-                 " which does not match the computed number of elements ", size,
-                 ". Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of "
-                 "shape (",
-                 size, ",).");
+      TORCH_WARN(
+          "The number of elements in the out tensor of shape ", out.sizes(), " is ", out.numel(),
+          " which does not match the computed number of elements ", size,
+          ". Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of "
+          "shape (",
+          size, ",).");
     }
     out.resize_({size});
   }

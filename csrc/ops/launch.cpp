@@ -9,7 +9,8 @@ const Target& target() {
     const Device& device = runtime().device;
     Target result;
     result.software = device.info.software;
-    // A software adapter runs a workgroup as a loop over its vector lanes: eight of them, and nothing to hide latency with.
+    // A software adapter runs a workgroup as a loop over its vector lanes: eight of them, and nothing to hide latency
+    // with.
     result.workgroup = device.info.software ? 8 : 64;
     const bool exact = device.has_subgroups && device.info.subgroup_min == device.info.subgroup_max;
     result.subgroup = exact ? device.info.subgroup_min : 0;

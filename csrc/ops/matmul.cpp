@@ -1,4 +1,6 @@
 // Matrix products through strides: mm, addmm, bmm, baddbmm.
+#include "shader/matmul.h"
+
 #include <ATen/ops/addmm_meta.h>
 #include <ATen/ops/baddbmm_meta.h>
 #include <ATen/ops/bmm_meta.h>
@@ -7,7 +9,6 @@
 
 #include "ops/launch.h"
 #include "ops/structured.h"
-#include "shader/matmul.h"
 
 namespace torch_webgpu {
 namespace {
@@ -45,15 +46,17 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
   }
   MatmulSpec spec{};
   Launch launch;
-  const int64_t rows = out.size(-2), columns = out.size(-1), depth = a.size(-1), batches = out.dim() > 2 ? out.size(0) : 1;
+  const int64_t rows = out.size(-2), columns = out.size(-1), depth = a.size(-1),
+                batches = out.dim() > 2 ? out.size(0) : 1;
   const at::Tensor* operands[] = {&out, &a, &b, &c};
   spec.has_c = c.defined();
   const at::Tensor nothing = depth == 0 ? empty_tensor({1}, {}, at::kFloat) : at::Tensor();
   for (uint32_t i = 0; i < (spec.has_c ? 4u : 3u); ++i) {
     const Buffer* buffer = buffer_of(*operands[i]);
     if (!buffer) buffer = buffer_of(nothing);  // of a side without elements nothing is read
-    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", name, ": a tensor of ", operands[i]->storage().nbytes(),
-                " bytes is larger than the adapter's maxStorageBufferBindingSize, ", max_binding_bytes(), " bytes");
+    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", name, ": a tensor of ",
+                operands[i]->storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
+                max_binding_bytes(), " bytes");
     spec.dtype[i] = static_cast<uint8_t>(kernel_dtype(operands[i]->scalar_type(), name));
     spec.binding[i] = static_cast<uint8_t>(bind(launch, buffer));
     const Matrix matrix(*operands[i]);
@@ -100,13 +103,17 @@ struct Product {
 
 template <class Meta>
 struct AddedProduct {
-  static void run(Structured<Meta>& op, const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                  const at::Scalar& alpha) {
+  static void run(Structured<Meta>& op, const at::Tensor& c, const at::Tensor& a, const at::Tensor& b,
+                  const at::Scalar& beta, const at::Scalar& alpha) {
     op.meta(c, a, b, beta, alpha);
     const at::Tensor& out = op.outputs[0];
     // With beta 0 even a NaN in c does not count.
     const bool ignored = beta.isFloatingPoint() ? beta.toDouble() == 0 : beta.toLong() == 0;
-    matmul("addmm_impl_webgpu", out, a, b, ignored ? at::Tensor() : c.is_same(out) ? out : c.expand(out.sizes()), alpha, beta);
+    matmul("addmm_impl_webgpu", out, a, b,
+           ignored          ? at::Tensor()
+           : c.is_same(out) ? out
+                            : c.expand(out.sizes()),
+           alpha, beta);
   }
   static at::Tensor functional(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                                const at::Scalar& alpha) {

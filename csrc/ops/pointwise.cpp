@@ -10,6 +10,7 @@
 #include <ATen/ops/clamp_min_meta.h>
 #include <ATen/ops/div_meta.h>
 #include <ATen/ops/eq_meta.h>
+#include <ATen/ops/erf_meta.h>
 #include <ATen/ops/exp_meta.h>
 #include <ATen/ops/ge_meta.h>
 #include <ATen/ops/gt_meta.h>
@@ -30,21 +31,20 @@
 namespace torch_webgpu {
 namespace {
 
-#define ROW(name, overload, out_overload, formula, flags)                                         \
-  {                                                                                               \
-    static constexpr PointwiseRow row = make_row(#name, formula, flags);                          \
-    using Op = Pointwise<at::meta::structured_##name##overload, row>;                             \
+#define ROW(name, overload, out_overload, formula, flags)                                          \
+  {                                                                                                \
+    static constexpr PointwiseRow row = make_row(#name, formula, flags);                           \
+    using Op = Pointwise<at::meta::structured_##name##overload, row>;                              \
     register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
   }
-#define POINTWISE(name, overload, out_overload, formula) \
-  ROW(name, overload, out_overload, formula, PointwiseRow::none)
+#define POINTWISE(name, overload, out_overload, formula) ROW(name, overload, out_overload, formula, PointwiseRow::none)
 #define COMPARISON(name, overload, out_overload, formula) \
   ROW(name, overload, out_overload, formula, PointwiseRow::returns_bool)
 // Not structured in PyTorch.
-#define UNARY(name, formula)                                                       \
-  {                                                                                \
-    static constexpr PointwiseRow row = make_row(#name, formula);                  \
-    register_forms<Unary<row>>(library, #name, "", "out");                         \
+#define UNARY(name, formula)                                      \
+  {                                                               \
+    static constexpr PointwiseRow row = make_row(#name, formula); \
+    register_forms<Unary<row>>(library, #name, "", "out");        \
   }
 
 // clang-format off
@@ -67,6 +67,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   POINTWISE(  rsqrt,     ,         out,          "rsqrt(a)")
   POINTWISE(  sigmoid,   ,         out,          "sigmoid(a)")
   POINTWISE(  tanh,      ,         out,          "tanh(a)")
+  POINTWISE(  erf,       ,         out,          "erf(a)")
   COMPARISON( eq,        _Tensor,  Tensor_out,   "eq(a, b)")
   COMPARISON( eq,        _Scalar,  Scalar_out,   "eq(a, b)")
   COMPARISON( ne,        _Tensor,  Tensor_out,   "ne(a, b)")
@@ -79,9 +80,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   COMPARISON( gt,        _Scalar,  Scalar_out,   "gt(a, b)")
   COMPARISON( ge,        _Tensor,  Tensor_out,   "ge(a, b)")
   COMPARISON( ge,        _Scalar,  Scalar_out,   "ge(a, b)")
-  POINTWISE(  bitwise_and, _Tensor, Tensor_out,  "bit_and(a, b)")
-  POINTWISE(  bitwise_or,  _Tensor, Tensor_out,  "bit_or(a, b)")
-  POINTWISE(  bitwise_xor, _Tensor, Tensor_out,  "bit_xor(a, b)")
+  POINTWISE(  bitwise_and, _Tensor,Tensor_out,   "bit_and(a, b)")
+  POINTWISE(  bitwise_or,  _Tensor,Tensor_out,   "bit_or(a, b)")
+  POINTWISE(  bitwise_xor, _Tensor,Tensor_out,   "bit_xor(a, b)")
   POINTWISE(  bitwise_not, ,       out,          "bit_not(a)")
   UNARY(      abs,                               "abs(a)")
   UNARY(      relu,                              "max(a, zero)")

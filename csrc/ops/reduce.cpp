@@ -21,7 +21,8 @@ Dims coalesce(const Dims& dims) {
     if (dim.size == 1) continue;
     if (!merged.empty()) {
       Dim& inner = merged.back();
-      if (dim.input_stride == inner.input_stride * inner.size && dim.output_stride == inner.output_stride * inner.size) {
+      if (dim.input_stride == inner.input_stride * inner.size &&
+          dim.output_stride == inner.output_stride * inner.size) {
         inner.size *= dim.size;
         continue;
       }
@@ -104,8 +105,8 @@ int64_t split_count(int64_t outputs, int64_t length) {
 
 void check_bindable(const at::Tensor& tensor, const char* op) {
   TORCH_CHECK(!buffer_of(tensor) || buffer_of(tensor)->size_bytes <= max_binding_bytes(), "webgpu: ", op,
-              ": a tensor of ", tensor.storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
-              max_binding_bytes(), " bytes");
+              ": a tensor of ", tensor.storage().nbytes(),
+              " bytes is larger than the adapter's maxStorageBufferBindingSize, ", max_binding_bytes(), " bytes");
 }
 
 }  // namespace
@@ -113,7 +114,8 @@ void check_bindable(const at::Tensor& tensor, const char* op) {
 void reduce(const ReduceRow& row, const at::Tensor& input, at::OptionalIntArrayRef dims, bool keepdim,
             const at::Tensor& output, at::ScalarType compute) {
   if (output.numel() == 0) return;
-  const auto mask = at::dim_list_to_bitset(dims.has_value() && !dims->empty() ? dims : at::OptionalIntArrayRef(), input.dim());
+  const auto mask =
+      at::dim_list_to_bitset(dims.has_value() && !dims->empty() ? dims : at::OptionalIntArrayRef(), input.dim());
   const Compute type = compute_type(kernel_dtype(compute, row.name));
   check_bindable(input, row.name);
   check_bindable(output, row.name);
@@ -132,7 +134,8 @@ void reduce(const ReduceRow& row, const at::Tensor& input, at::OptionalIntArrayR
     }
   }
   if (row.result == ReduceRow::value) {
-    std::stable_sort(reduced.begin(), reduced.end(), [](const Dim& a, const Dim& b) { return a.input_stride < b.input_stride; });
+    std::stable_sort(reduced.begin(), reduced.end(),
+                     [](const Dim& a, const Dim& b) { return a.input_stride < b.input_stride; });
   }
   pass.kept = coalesce(kept);
   pass.reduced = coalesce(reduced);

@@ -6,8 +6,8 @@
 
 namespace torch_webgpu {
 
-// Reduces `dims` of `input` (all of them when empty) into `output`, which has the input's shape without them, or with ones
-// in their place. Computes in `compute`.
+// Reduces `dims` of `input` (all of them when empty) into `output`, which has the input's shape without them, or with
+// ones in their place. Computes in `compute`.
 void reduce(const ReduceRow& row, const at::Tensor& input, at::OptionalIntArrayRef dims, bool keepdim,
             const at::Tensor& output, at::ScalarType compute);
 

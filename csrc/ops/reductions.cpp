@@ -6,8 +6,8 @@
 #include <ATen/ops/any_meta.h>
 #include <ATen/ops/argmax_meta.h>
 #include <ATen/ops/argmin_meta.h>
-#include <ATen/ops/mean_meta.h>
 #include <ATen/ops/item.h>
+#include <ATen/ops/mean_meta.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/sum_meta.h>
 #include <torch/library.h>
@@ -19,10 +19,10 @@ namespace torch_webgpu {
 namespace {
 
 // Of equal values the first wins, and NaN wins over all.
-#define FIRST_BEST(better)                                                                                   \
-  "if (p.y == 0xffffffffu) { return q; } if (q.y == 0xffffffffu) { return p; }"                             \
-  "let nan_p = is_nan(p.x); let nan_q = is_nan(q.x);"                                                        \
-  "let tie = (nan_p && nan_q) || eq(p.x, q.x);"                                                              \
+#define FIRST_BEST(better)                                                      \
+  "if (p.y == 0xffffffffu) { return q; } if (q.y == 0xffffffffu) { return p; }" \
+  "let nan_p = is_nan(p.x); let nan_q = is_nan(q.x);"                           \
+  "let tie = (nan_p && nan_q) || eq(p.x, q.x);"                                 \
   "if ((tie && q.y < p.y) || (!tie && !nan_p && (nan_q || " better "(q.x, p.x)))) { return q; } return p;"
 
 // clang-format off
@@ -95,12 +95,12 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
   return self.numel() == 0 || !at::ne(self, other).any().item<bool>();
 }
 
-#define REDUCTION(name, overload, out_overload, row, compute)                                \
-  {                                                                                          \
-    using Op = Reduction<at::meta::structured_##name##overload, row, compute>;               \
+#define REDUCTION(name, overload, out_overload, row, compute)                                        \
+  {                                                                                                  \
+    using Op = Reduction<at::meta::structured_##name##overload, row, compute>;                       \
     const std::string full = sizeof(#overload) > 1 ? #name "." + std::string(&#overload[1]) : #name; \
-    library.impl(full.c_str(), &Op::functional);                                             \
-    library.impl(#name "." #out_overload, &Op::out);                                         \
+    library.impl(full.c_str(), &Op::functional);                                                     \
+    library.impl(#name "." #out_overload, &Op::out);                                                 \
   }
 
 // clang-format off

@@ -14,7 +14,8 @@ namespace torch_webgpu {
 enum class Form { functional, inplace, out };
 
 void check_inplace(const at::Tensor& self, at::IntArrayRef sizes, const at::TensorOptions& options);
-void resize_out(const at::Tensor& out, at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options);
+void resize_out(const at::Tensor& out, at::IntArrayRef sizes, at::IntArrayRef strides,
+                const at::TensorOptions& options);
 
 // Meta is at::meta::structured_<op>: calling meta(...) on this object validates the arguments and fills `outputs`.
 template <class Meta, size_t Outputs = 1>
@@ -22,10 +23,12 @@ struct Structured final : Meta {
   explicit Structured(Form form) : form(form) {}
 
   const at::Tensor& maybe_get_output(int64_t index) override { return outputs[index]; }
-  void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options) override {
+  void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides,
+                          at::TensorOptions options) override {
     set_output_raw_strided(index, sizes, strides, options);
   }
-  void set_output_raw_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options) override {
+  void set_output_raw_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides,
+                              at::TensorOptions options) override {
     at::Tensor& output = outputs[index];
     if (form == Form::functional) {
       output = empty_tensor(sizes, strides, c10::typeMetaToScalarType(options.dtype()), options.memory_format_opt());

@@ -9,8 +9,9 @@ constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 void check_storable(at::ScalarType dtype) {
   TORCH_CHECK_TYPE(dtype != at::kDouble,
                    "webgpu: cannot hold a float64 tensor: WebGPU has no 64-bit floating point. Use float32 instead.");
-  TORCH_CHECK_TYPE(dtype != at::kComplexDouble,
-                   "webgpu: cannot hold a complex128 tensor: WebGPU has no 64-bit floating point. Use complex64 instead.");
+  TORCH_CHECK_TYPE(
+      dtype != at::kComplexDouble,
+      "webgpu: cannot hold a complex128 tensor: WebGPU has no 64-bit floating point. Use complex64 instead.");
 }
 
 at::Tensor empty_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype,

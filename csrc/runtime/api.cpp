@@ -20,7 +20,7 @@ Api Api::load(const std::string& path) {
   Api api;
   api.path = path;
   const char* missing = nullptr;
-#define X(name)                                                             \
+#define X(name)                                                                  \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, "wgpu" #name)); \
   if (!api.name) missing = "wgpu" #name;
   TORCH_WEBGPU_FUNCTIONS(X)

@@ -8,53 +8,53 @@
 
 namespace torch_webgpu {
 
-#define TORCH_WEBGPU_FUNCTIONS(X)                                                                      \
-  X(CreateInstance)                                                                                    \
-  X(InstanceRequestAdapter)                                                                            \
-  X(InstanceProcessEvents)                                                                             \
-  X(InstanceRelease)                                                                                   \
-  X(AdapterGetFeatures)                                                                                \
-  X(AdapterGetInfo)                                                                                    \
-  X(AdapterGetLimits)                                                                                  \
-  X(AdapterRelease)                                                                                    \
-  X(AdapterRequestDevice)                                                                              \
-  X(BindGroupRelease)                                                                                  \
-  X(BufferDestroy)                                                                                     \
-  X(BufferGetConstMappedRange)                                                                         \
-  X(BufferMapAsync)                                                                                    \
-  X(BufferRelease)                                                                                     \
-  X(BufferUnmap)                                                                                       \
-  X(CommandBufferRelease)                                                                              \
-  X(CommandEncoderBeginComputePass)                                                                    \
-  X(CommandEncoderCopyBufferToBuffer)                                                                  \
-  X(CommandEncoderFinish)                                                                              \
-  X(CommandEncoderRelease)                                                                             \
-  X(CommandEncoderResolveQuerySet)                                                                     \
-  X(ComputePassEncoderDispatchWorkgroups)                                                              \
-  X(ComputePassEncoderEnd)                                                                             \
-  X(ComputePassEncoderRelease)                                                                         \
-  X(ComputePassEncoderSetBindGroup)                                                                    \
-  X(ComputePassEncoderSetPipeline)                                                                     \
-  X(ComputePipelineRelease)                                                                            \
-  X(DeviceCreateBindGroup)                                                                             \
-  X(DeviceCreateBindGroupLayout)                                                                       \
-  X(DeviceCreateBuffer)                                                                                \
-  X(DeviceCreateCommandEncoder)                                                                        \
-  X(DeviceCreateComputePipeline)                                                                       \
-  X(DeviceCreatePipelineLayout)                                                                        \
-  X(DeviceCreateQuerySet)                                                                              \
-  X(DeviceCreateShaderModule)                                                                          \
-  X(DeviceDestroy)                                                                                     \
-  X(DeviceGetFeatures)                                                                                 \
-  X(DeviceGetQueue)                                                                                    \
-  X(DevicePopErrorScope)                                                                               \
-  X(DevicePushErrorScope)                                                                              \
-  X(DeviceRelease)                                                                                     \
-  X(PipelineLayoutRelease)                                                                             \
-  X(QueueOnSubmittedWorkDone)                                                                          \
-  X(QueueSubmit)                                                                                       \
-  X(QueueWriteBuffer)                                                                                  \
-  X(ShaderModuleRelease)                                                                               \
+#define TORCH_WEBGPU_FUNCTIONS(X)         \
+  X(CreateInstance)                       \
+  X(InstanceRequestAdapter)               \
+  X(InstanceProcessEvents)                \
+  X(InstanceRelease)                      \
+  X(AdapterGetFeatures)                   \
+  X(AdapterGetInfo)                       \
+  X(AdapterGetLimits)                     \
+  X(AdapterRelease)                       \
+  X(AdapterRequestDevice)                 \
+  X(BindGroupRelease)                     \
+  X(BufferDestroy)                        \
+  X(BufferGetConstMappedRange)            \
+  X(BufferMapAsync)                       \
+  X(BufferRelease)                        \
+  X(BufferUnmap)                          \
+  X(CommandBufferRelease)                 \
+  X(CommandEncoderBeginComputePass)       \
+  X(CommandEncoderCopyBufferToBuffer)     \
+  X(CommandEncoderFinish)                 \
+  X(CommandEncoderRelease)                \
+  X(CommandEncoderResolveQuerySet)        \
+  X(ComputePassEncoderDispatchWorkgroups) \
+  X(ComputePassEncoderEnd)                \
+  X(ComputePassEncoderRelease)            \
+  X(ComputePassEncoderSetBindGroup)       \
+  X(ComputePassEncoderSetPipeline)        \
+  X(ComputePipelineRelease)               \
+  X(DeviceCreateBindGroup)                \
+  X(DeviceCreateBindGroupLayout)          \
+  X(DeviceCreateBuffer)                   \
+  X(DeviceCreateCommandEncoder)           \
+  X(DeviceCreateComputePipeline)          \
+  X(DeviceCreatePipelineLayout)           \
+  X(DeviceCreateQuerySet)                 \
+  X(DeviceCreateShaderModule)             \
+  X(DeviceDestroy)                        \
+  X(DeviceGetFeatures)                    \
+  X(DeviceGetQueue)                       \
+  X(DevicePopErrorScope)                  \
+  X(DevicePushErrorScope)                 \
+  X(DeviceRelease)                        \
+  X(PipelineLayoutRelease)                \
+  X(QueueOnSubmittedWorkDone)             \
+  X(QueueSubmit)                          \
+  X(QueueWriteBuffer)                     \
+  X(ShaderModuleRelease)                  \
   X(SupportedFeaturesFreeMembers)
 
 struct Api {
@@ -63,9 +63,9 @@ struct Api {
 #define X(name) decltype(&wgpu##name) name = nullptr;
   TORCH_WEBGPU_FUNCTIONS(X)
 #undef X
-  decltype(&wgpuInstanceWaitAny) InstanceWaitAny = nullptr;                // wgpu-native exports it and aborts in it
-  decltype(&wgpuDevicePoll) DevicePoll = nullptr;                          // wgpu-native only
-  decltype(&wgpuInstanceEnumerateAdapters) EnumerateAdapters = nullptr;    // wgpu-native only
+  decltype(&wgpuInstanceWaitAny) InstanceWaitAny = nullptr;                  // wgpu-native exports it and aborts in it
+  decltype(&wgpuDevicePoll) DevicePoll = nullptr;                            // wgpu-native only
+  decltype(&wgpuInstanceEnumerateAdapters) EnumerateAdapters = nullptr;      // wgpu-native only
   decltype(&wgpuQueueGetTimestampPeriod) QueueGetTimestampPeriod = nullptr;  // wgpu-native only
 
   bool is_wgpu_native() const { return DevicePoll != nullptr; }

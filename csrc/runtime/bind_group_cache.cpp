@@ -38,7 +38,9 @@ WGPUBindGroup BindGroupCache::create(const Binding* bindings, uint32_t count) {
     entries[i].binding = i;
     entries[i].buffer = buffer->handle;
     entries[i].offset = window * kWindowBytes;
-    entries[i].size = size_bytes ? size_bytes : std::min(buffer->size_bytes - entries[i].offset, device_.limits.maxStorageBufferBindingSize & ~uint64_t{15});
+    entries[i].size = size_bytes ? size_bytes
+                                 : std::min(buffer->size_bytes - entries[i].offset,
+                                            device_.limits.maxStorageBufferBindingSize & ~uint64_t{15});
   }
   WGPUBindGroupDescriptor descriptor{};
   descriptor.layout = kernels_.storage_layout(count);

@@ -76,7 +76,8 @@ Buffer* BufferPool::allocate(uint64_t size_bytes) {
   if (!buffer) {
     throw OutOfMemoryError("webgpu: out of memory: tried to allocate " + std::to_string(size_bytes) + " bytes; " +
                            std::to_string(stats_.allocated_bytes) + " bytes are in use, and one buffer of " +
-                           device_.info.name + " holds at most " + std::to_string(device_.limits.maxBufferSize) + " bytes");
+                           device_.info.name + " holds at most " + std::to_string(device_.limits.maxBufferSize) +
+                           " bytes");
   }
   return account(buffer);
 }

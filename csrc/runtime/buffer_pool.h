@@ -14,7 +14,7 @@ namespace torch_webgpu {
 struct Buffer {
   WGPUBuffer handle = nullptr;
   uint64_t size_bytes = 0;
-  uint32_t id = 0;          // never reused, unlike handles
+  uint32_t id = 0;  // never reused, unlike handles
   uint32_t size_class = 0;
   char* address = nullptr;  // reserved, never readable: gives every byte of every buffer a pointer of its own
 };

@@ -159,7 +159,8 @@ std::optional<Adapter> try_library(const std::string& path, const DeviceOptions&
     AdapterInfo info = describe(found.api, handle);
     // Without a usable driver Dawn offers a backend that computes nothing.
     const bool usable = null_backend || info.backend != "null";
-    const bool matches = null_backend || wanted.empty() || lower(info.name + " " + info.driver).find(wanted) != std::string::npos;
+    const bool matches =
+        null_backend || wanted.empty() || lower(info.name + " " + info.driver).find(wanted) != std::string::npos;
     const bool better = !found.handle || (found.info.software && !info.software);
     if (usable && seen.find(info.name) == std::string::npos) seen += (seen.empty() ? "" : ", ") + info.name;
     if (usable && matches && better) {
@@ -206,7 +207,8 @@ struct DeviceRequest {
   bool done = false;
 };
 
-DeviceRequest request(const Api& api, WGPUInstance instance, WGPUAdapter adapter, const WGPUDeviceDescriptor& descriptor) {
+DeviceRequest request(const Api& api, WGPUInstance instance, WGPUAdapter adapter,
+                      const WGPUDeviceDescriptor& descriptor) {
   DeviceRequest request;
   WGPURequestDeviceCallbackInfo callback{};
   callback.mode = WGPUCallbackMode_AllowProcessEvents;
@@ -225,7 +227,9 @@ DeviceRequest request(const Api& api, WGPUInstance instance, WGPUAdapter adapter
 
 Adapter Adapter::find(const DeviceOptions& options) {
   std::vector<std::string> paths;
-  const auto append = [&](const std::vector<std::string>& more) { paths.insert(paths.end(), more.begin(), more.end()); };
+  const auto append = [&](const std::vector<std::string>& more) {
+    paths.insert(paths.end(), more.begin(), more.end());
+  };
   if (options.runtime == "dawn" || options.runtime.empty()) append(options.dawn_paths);
   if (options.runtime == "wgpu" || options.runtime.empty()) append(options.wgpu_paths);
   if (options.runtime.find('/') != std::string::npos) paths.push_back(options.runtime);
@@ -242,7 +246,8 @@ Adapter Adapter::find(const DeviceOptions& options) {
       "WebGPU library (`pip install wgpu`), or point TORCH_WEBGPU_RUNTIME at one.");
 }
 
-Device::Device(Adapter adapter) : api(std::move(adapter.api)), info(std::move(adapter.info)), instance_(adapter.instance) {
+Device::Device(Adapter adapter)
+    : api(std::move(adapter.api)), info(std::move(adapter.info)), instance_(adapter.instance) {
   api.AdapterGetLimits(adapter.handle, &limits);
   limits.nextInChain = nullptr;
   request_device(adapter.handle);
@@ -260,8 +265,8 @@ void Device::request_device(WGPUAdapter adapter) {
   if (!api.is_wgpu_native()) descriptor.nextInChain = &toggles.chain;
 
   descriptor.uncapturedErrorCallbackInfo.userdata1 = this;
-  descriptor.uncapturedErrorCallbackInfo.callback = [](WGPUDevice const*, WGPUErrorType, WGPUStringView message, void* data,
-                                                       void*) {
+  descriptor.uncapturedErrorCallbackInfo.callback = [](WGPUDevice const*, WGPUErrorType, WGPUStringView message,
+                                                       void* data, void*) {
     auto* device = static_cast<Device*>(data);
     const std::lock_guard guard(device->error_mutex_);
     if (device->error_.empty()) device->error_ = to_string(message);
@@ -270,8 +275,8 @@ void Device::request_device(WGPUAdapter adapter) {
   };
   descriptor.deviceLostCallbackInfo.mode = WGPUCallbackMode_AllowSpontaneous;
   descriptor.deviceLostCallbackInfo.userdata1 = this;
-  descriptor.deviceLostCallbackInfo.callback = [](WGPUDevice const*, WGPUDeviceLostReason, WGPUStringView message, void* data,
-                                                  void*) {
+  descriptor.deviceLostCallbackInfo.callback = [](WGPUDevice const*, WGPUDeviceLostReason, WGPUStringView message,
+                                                  void* data, void*) {
     auto* device = static_cast<Device*>(data);
     if (!device->handle) return;  // one that was opened only to see what it has
     const std::lock_guard guard(device->error_mutex_);
@@ -345,7 +350,8 @@ void Device::throw_pending_error(const std::string& during) {
   const std::string message = std::move(error_);
   error_.clear();
   has_error_ = false;
-  throw Error("webgpu: an operation failed on the device" + (during.empty() ? "" : " (" + during + ")") + ": " + message);
+  throw Error("webgpu: an operation failed on the device" + (during.empty() ? "" : " (" + during + ")") + ": " +
+              message);
 }
 
 void Device::throw_lost() const {

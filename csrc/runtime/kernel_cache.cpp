@@ -46,7 +46,8 @@ const Kernel& KernelCache::insert(const KernelKey& key, uint32_t binding_count, 
   return *(kernels_[key] = std::move(kernel));
 }
 
-// Checked before it is ever submitted: an invalid pipeline computes nothing on Dawn and ends the process on wgpu-native.
+// Checked before it is ever submitted: an invalid pipeline computes nothing on Dawn and ends the process on
+// wgpu-native.
 WGPUComputePipeline KernelCache::compile(const KernelSource& source, uint32_t binding_count) {
   if (!pipeline_layouts_[binding_count]) {
     throw Error("webgpu: " + source.label + " needs " + std::to_string(binding_count) + " buffers, and " +

@@ -9,7 +9,8 @@
 namespace torch_webgpu {
 
 struct Runtime {
-  explicit Runtime(Adapter adapter) : device(std::move(adapter)), kernels(device), stream(device, kernels), pool(device, stream) {}
+  explicit Runtime(Adapter adapter)
+      : device(std::move(adapter)), kernels(device), stream(device, kernels), pool(device, stream) {}
 
   Device device;
   KernelCache kernels;

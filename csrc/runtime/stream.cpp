@@ -33,7 +33,10 @@ bool is_set(const char* variable) {
 
 // A submit costs wgpu-native three times what it costs Dawn, so it gets larger batches.
 Stream::Stream(Device& device, KernelCache& kernels)
-    : device_(device), kernels_(kernels), groups_(device, kernels), batch_size_(device.api.is_wgpu_native() ? 256 : 64) {
+    : device_(device),
+      kernels_(kernels),
+      groups_(device, kernels),
+      batch_size_(device.api.is_wgpu_native() ? 256 : 64) {
   const Api& api = device_.api;
   sync_every_op_ = is_set("TORCH_WEBGPU_SYNC");
   params_.resize((kSlots * kSlotBytes + kParamBytes) / 4);
@@ -289,7 +292,8 @@ std::string Stream::recent_ops() const {
 void Stream::write_timestamp(Event& event) {
   if (!queries_) return;
   if (event.query_ < 0) {
-    if (free_queries_.empty()) throw Error("webgpu: more than " + std::to_string(kQueries) + " timing events are alive");
+    if (free_queries_.empty())
+      throw Error("webgpu: more than " + std::to_string(kQueries) + " timing events are alive");
     event.query_ = free_queries_.back();
     free_queries_.pop_back();
   }
@@ -355,7 +359,8 @@ double Stream::elapsed_ms(Event& from, Event& to) {
   device_.throw_if_lost();
   end_pass();
   for (const auto& [event, offset] : {std::pair{&from, 0u}, std::pair{&to, 256u}}) {
-    device_.api.CommandEncoderResolveQuerySet(encoder(), queries_, static_cast<uint32_t>(event->query_), 1, resolved_, offset);
+    device_.api.CommandEncoderResolveQuerySet(encoder(), queries_, static_cast<uint32_t>(event->query_), 1, resolved_,
+                                              offset);
   }
   Buffer resolved;
   resolved.handle = resolved_;
@@ -389,8 +394,8 @@ void Stream::set_dry(bool dry) {
 WGPUBuffer Stream::create_buffer(const WGPUBufferDescriptor& descriptor) {
   const std::lock_guard guard(mutex_);
   WGPUBuffer buffer = nullptr;
-  const auto failure = device_.failure_of(WGPUErrorFilter_OutOfMemory,
-                                          [&] { buffer = device_.api.DeviceCreateBuffer(device_.handle, &descriptor); });
+  const auto failure = device_.failure_of(
+      WGPUErrorFilter_OutOfMemory, [&] { buffer = device_.api.DeviceCreateBuffer(device_.handle, &descriptor); });
   if (failure && buffer) {
     device_.api.BufferRelease(buffer);
     buffer = nullptr;

@@ -61,7 +61,8 @@ class Stream {
   void dispatch(const Launch& launch);
   // Offsets and sizes of copies, uploads and readbacks on the device are multiples of 4 bytes; an upload of a size that
   // is not overwrites up to the next multiple.
-  void copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset, uint64_t size_bytes);
+  void copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
+            uint64_t size_bytes);
   void write(const Buffer& target, uint64_t offset, const void* data, uint64_t size_bytes);
   void read(const Buffer& source, uint64_t offset, void* data, uint64_t size_bytes);
   void flush();
@@ -110,7 +111,7 @@ class Stream {
   WGPUComputePipeline current_pipeline_ = nullptr;
   WGPUBindGroup current_group_ = nullptr;
   uint32_t recorded_ = 0, next_slot_ = 0;
-  uint64_t staged_bytes_ = 0;  // written since the last submit
+  uint64_t staged_bytes_ = 0;                    // written since the last submit
   std::array<const std::string*, 16> recent_{};  // labels of the last dispatches, to name them in an error
 
   // Parameters: one uniform buffer in slots, one fixed bind group per slot. Dynamic offsets cost llvmpipe 10 us each.

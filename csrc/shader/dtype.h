@@ -25,8 +25,8 @@ const char* name(Compute type);       // "f32", "i32", "i64", "bool": the suffix
 const char* wgsl_type(Compute type);  // i64 is a pair of words
 
 // WGSL expressions. A raw element is a u32 with the element in its low bits, or a vec2<u32> for 8 bytes.
-std::string from_raw(DType dtype, const std::string& raw);                       // -> value of compute_type(dtype)
-std::string to_raw(DType dtype, const std::string& value);                       // value of compute_type(dtype) ->
+std::string from_raw(DType dtype, const std::string& raw);  // -> value of compute_type(dtype)
+std::string to_raw(DType dtype, const std::string& value);  // value of compute_type(dtype) ->
 std::string convert(Compute from, Compute to, const std::string& value);
 
 }  // namespace torch_webgpu

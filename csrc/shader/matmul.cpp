@@ -16,8 +16,9 @@ std::string raw(DType dtype, const std::string& memory) {
 
 std::string place(uint32_t operand) {
   const uint32_t at = MatmulParams::offset(operand);
-  return "fn at_" + std::string(kNames[operand]) + "(batch: u32, row: u32, column: u32) -> u32 {\n  return " + param(at) +
-         " + batch * " + param(at + 1) + " + row * " + param(at + 2) + " + column * " + param(at + 3) + ";\n}\n";
+  return "fn at_" + std::string(kNames[operand]) + "(batch: u32, row: u32, column: u32) -> u32 {\n  return " +
+         param(at) + " + batch * " + param(at + 1) + " + row * " + param(at + 2) + " + column * " + param(at + 3) +
+         ";\n}\n";
 }
 
 }  // namespace
@@ -36,8 +37,10 @@ std::string print_matmul(const MatmulSpec& spec, const Target& target) {
 
   const std::string type = wgsl_type(compute);
   source.print("alias T = " + type + ";\nconst WORKGROUP = " + std::to_string(target.workgroup) + "u;\n");
-  for (const auto& [name, word] : {std::pair{"rows", MatmulParams::kRows}, {"columns", MatmulParams::kColumns},
-                                   {"depth", MatmulParams::kDepth}, {"batches", MatmulParams::kBatches},
+  for (const auto& [name, word] : {std::pair{"rows", MatmulParams::kRows},
+                                   {"columns", MatmulParams::kColumns},
+                                   {"depth", MatmulParams::kDepth},
+                                   {"batches", MatmulParams::kBatches},
                                    {"chunk", MatmulParams::kChunk}}) {
     source.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
   }
@@ -45,17 +48,20 @@ std::string print_matmul(const MatmulSpec& spec, const Target& target) {
   for (uint32_t i = 0; i < operands; ++i) source.print(place(i));
   for (uint32_t i = 1; i < operands; ++i) {
     const std::string memory = "m" + std::to_string(spec.binding[i]);
-    source.print(std::string("fn load_") + kNames[i] + "(batch: u32, row: u32, column: u32) -> T {\n  let at = at_" + kNames[i] +
-                 "(batch, row, column);\n  return " +
+    source.print(std::string("fn load_") + kNames[i] + "(batch: u32, row: u32, column: u32) -> T {\n  let at = at_" +
+                 kNames[i] + "(batch, row, column);\n  return " +
                  convert(compute_type(dtype(i)), compute, from_raw(dtype(i), raw(dtype(i), memory))) + ";\n}\n");
   }
-  source.print("fn store(batch: u32, row: u32, column: u32, product: T) {\n  let at = at_out(batch, row, column);\n  let s0 = " +
-               param_value(compute, MatmulParams::kScalars) + ";\n");
+  source.print(
+      "fn store(batch: u32, row: u32, column: u32, product: T) {\n  let at = at_out(batch, row, column);\n  let s0 = " +
+      param_value(compute, MatmulParams::kScalars) + ";\n");
   if (spec.has_c) {
-    source.print("  let s1 = " + param_value(compute, MatmulParams::kScalars + 2) + ";\n  let c = load_c(batch, row, column);\n");
+    source.print("  let s1 = " + param_value(compute, MatmulParams::kScalars + 2) +
+                 ";\n  let c = load_c(batch, row, column);\n");
   }
   const char* formula = spec.has_c ? "add(mul(s0, product), mul(s1, c))" : "mul(s0, product)";
-  source.print("  let value = " + to_raw(dtype(0), convert(compute, compute_type(dtype(0)), specialise(formula, compute))) + ";\n");
+  source.print("  let value = " +
+               to_raw(dtype(0), convert(compute, compute_type(dtype(0)), specialise(formula, compute))) + ";\n");
   switch (out_bytes) {
     case 8: source.print("  m0[at * 2u] = value.x;\n  m0[at * 2u + 1u] = value.y;\n}\n"); break;
     case 4: source.print("  m0[at] = value;\n}\n"); break;
@@ -70,7 +76,8 @@ std::string print_matmul(const MatmulSpec& spec, const Target& target) {
 }
 
 std::string label_matmul(const MatmulSpec& spec) {
-  return std::string("matmul(") + name(static_cast<DType>(spec.dtype[1])) + ") -> " + name(static_cast<DType>(spec.dtype[0]));
+  return std::string("matmul(") + name(static_cast<DType>(spec.dtype[1])) + ") -> " +
+         name(static_cast<DType>(spec.dtype[0]));
 }
 
 }  // namespace torch_webgpu

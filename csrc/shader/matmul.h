@@ -19,7 +19,8 @@ struct MatmulSpec {
 static_assert(sizeof(MatmulSpec) == 16);
 
 struct MatmulParams {
-  static constexpr uint32_t kRows = 0, kColumns = 1, kDepth = 2, kBatches = 3, kChunk = 4, kScalars = 5, kOperands = 9, kWords = 25;
+  static constexpr uint32_t kRows = 0, kColumns = 1, kDepth = 2, kBatches = 3, kChunk = 4, kScalars = 5, kOperands = 9,
+                            kWords = 25;
   // An operand's offset, then its strides by batch, row and column.
   static constexpr uint32_t offset(uint32_t operand) { return kOperands + 4 * operand; }
 };

@@ -8,8 +8,12 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 class Printer {
  public:
   Printer(const PointwiseSpec& spec, const Target& target)
-      : spec_(spec), params_(spec), source_(target), workgroup_(target.workgroup),
-        compute_(static_cast<Compute>(spec.compute)), store_(static_cast<Store>(spec.store)) {}
+      : spec_(spec),
+        params_(spec),
+        source_(target),
+        workgroup_(target.workgroup),
+        compute_(static_cast<Compute>(spec.compute)),
+        store_(static_cast<Store>(spec.store)) {}
 
   std::string print() {
     for (uint32_t binding = 0; binding < spec_.binding_count; ++binding) source_.bind(binding, element_of(binding));
@@ -46,7 +50,8 @@ class Printer {
   void print_apply() {
     std::string arguments;
     for (uint32_t i = 1; i < spec_.operand_count; ++i) {
-      arguments += (i > 1 ? ", " : "") + std::string(1, static_cast<char>('a' + i - 1)) + ": " + wgsl_type(operand_type(i));
+      arguments +=
+          (i > 1 ? ", " : "") + std::string(1, static_cast<char>('a' + i - 1)) + ": " + wgsl_type(operand_type(i));
     }
     if (has_index()) arguments += (arguments.empty() ? "" : ", ") + std::string("index: u32");
     source_.print(std::string("fn apply(") + arguments + ") -> " + wgsl_type(result_type()) + " {\n");
@@ -58,7 +63,8 @@ class Printer {
 
   std::string word(uint32_t operand, const std::string& index) const {
     const std::string element = "m" + std::to_string(spec_.binding(operand)) + "[" + index + "]";
-    return store_ == Store::atomics && spec_.binding(operand) == spec_.binding(0) ? "atomicLoad(&" + element + ")" : element;
+    return store_ == Store::atomics && spec_.binding(operand) == spec_.binding(0) ? "atomicLoad(&" + element + ")"
+                                                                                  : element;
   }
 
   // The raw element at an element index of a buffer of u32.
@@ -115,9 +121,9 @@ class Printer {
     source_.print(indices("step", 1, spec_.operand_count));
     std::string arguments;
     for (uint32_t i = 1; i < spec_.operand_count; ++i) {
-      arguments += (i > 1 ? ", " : "") + (spec_.access(i) == Access::scalar
-                                               ? param_value(operand_type(i), params_.value(i))
-                                               : loaded(i, raw_at(i, "i" + std::to_string(i))));
+      arguments +=
+          (i > 1 ? ", " : "") + (spec_.access(i) == Access::scalar ? param_value(operand_type(i), params_.value(i))
+                                                                   : loaded(i, raw_at(i, "i" + std::to_string(i))));
     }
     if (has_index()) arguments += (arguments.empty() ? "" : ", ") + std::string("step");
     source_.print("  return apply(" + arguments + ");\n}\n");
@@ -126,9 +132,14 @@ class Printer {
   void print_main() {
     source_.print("@compute @workgroup_size(" + std::to_string(workgroup_) +
                   ")\nfn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {\n"
-                  "  let begin = group.x * " + param(PointwiseParams::kChunk) + ";\n"
-                  "  let end = min(begin + " + param(PointwiseParams::kChunk) + ", " + param(PointwiseParams::kSteps) + ");\n"
-                  "  for (var step = begin + lane; step < end; step += " + number(workgroup_) + ") {\n");
+                  "  let begin = group.x * " +
+                  param(PointwiseParams::kChunk) +
+                  ";\n"
+                  "  let end = min(begin + " +
+                  param(PointwiseParams::kChunk) + ", " + param(PointwiseParams::kSteps) +
+                  ");\n"
+                  "  for (var step = begin + lane; step < end; step += " +
+                  number(workgroup_) + ") {\n");
     switch (store_) {
       case Store::quads: print_quad(); break;
       case Store::elements: print_element(); break;
@@ -152,21 +163,33 @@ class Printer {
   void print_word() {
     const uint32_t per_word = 4 / bytes(0), bits = bytes(0) * 8;
     const std::string mask = bytes(0) == 2 ? "0xffffu" : "0xffu", per = number(per_word);
-    source_.print("  let offset = " + param(params_.offset(0)) + ";\n"
-                  "  let at = offset / " + per + " + step;\n"
+    source_.print("  let offset = " + param(params_.offset(0)) +
+                  ";\n"
+                  "  let at = offset / " +
+                  per +
+                  " + step;\n"
                   "  var word = m0[at];\n"
-                  "  for (var j = 0u; j < " + per + "; j++) {\n"
-                  "    let element = step * " + per + " + j - offset % " + per + ";\n"
-                  "    if (element < " + param(PointwiseParams::kElements) + ") {\n"
-                  "      word = (word & ~(" + mask + " << (j * " + number(bits) + "))) | (" + stored("value(element)") +
-                  " << (j * " + number(bits) + "));\n"
+                  "  for (var j = 0u; j < " +
+                  per +
+                  "; j++) {\n"
+                  "    let element = step * " +
+                  per + " + j - offset % " + per +
+                  ";\n"
+                  "    if (element < " +
+                  param(PointwiseParams::kElements) +
+                  ") {\n"
+                  "      word = (word & ~(" +
+                  mask + " << (j * " + number(bits) + "))) | (" + stored("value(element)") + " << (j * " +
+                  number(bits) +
+                  "));\n"
                   "    }\n  }\n  m0[at] = word;\n");
   }
 
   void print_atomic() {
-    const std::string per = number(4 / bytes(0)), bits = number(bytes(0) * 8), mask = bytes(0) == 2 ? "0xffffu" : "0xffu";
-    source_.print(indices("step", 0, 1) + "  let shift = (i0 % " + per + ") * " + bits + ";\n  let raw = " +
-                  stored("value(step)") + ";\n  atomicAnd(&m0[i0 / " + per + "], ~(" + mask +
+    const std::string per = number(4 / bytes(0)), bits = number(bytes(0) * 8),
+                      mask = bytes(0) == 2 ? "0xffffu" : "0xffu";
+    source_.print(indices("step", 0, 1) + "  let shift = (i0 % " + per + ") * " + bits +
+                  ";\n  let raw = " + stored("value(step)") + ";\n  atomicAnd(&m0[i0 / " + per + "], ~(" + mask +
                   " << shift));\n  atomicOr(&m0[i0 / " + per + "], raw << shift);\n");
   }
 

@@ -8,8 +8,8 @@
 
 namespace torch_webgpu {
 
-// A row of the table of pointwise ops. The formula is a WGSL expression of the operands a, b, c, ... and the scalars s0,
-// s1, ..., and with has_index of the element's index, in functions that exist for every type (see specialise).
+// A row of the table of pointwise ops. The formula is a WGSL expression of the operands a, b, c, ... and the scalars
+// s0, s1, ..., and with has_index of the element's index, in functions that exist for every type (see specialise).
 struct PointwiseRow {
   const char* name;
   const char* formula;
@@ -23,10 +23,10 @@ enum class Access : uint8_t { scalar, run, splat, strided };
 
 // How the output is written.
 enum class Store : uint8_t {
-  quads,    // four neighbours per step; every operand is scalar, run or splat
-  elements, // one element of 4 or 8 bytes
-  words,    // all elements of a word, of a contiguous output of smaller elements
-  atomics,  // one element of a strided output whose words are shared by invocations
+  quads,     // four neighbours per step; every operand is scalar, run or splat
+  elements,  // one element of 4 or 8 bytes
+  words,     // all elements of a word, of a contiguous output of smaller elements
+  atomics,   // one element of a strided output whose words are shared by invocations
 };
 
 constexpr uint32_t kMaxOperands = 8;
@@ -46,7 +46,7 @@ struct PointwiseSpec {
   uint8_t store : 2;
   uint8_t partial : 1;  // the last quad is not whole
   uint8_t : 3;
-  uint8_t rank;         // 0 when one index serves all operands
+  uint8_t rank;  // 0 when one index serves all operands
   uint8_t : 8;
 
   uint32_t binding(uint32_t operand) const { return (bindings >> (4 * operand)) & 15u; }
@@ -59,8 +59,8 @@ static_assert(sizeof(PointwiseSpec) == 24);
 struct PointwiseParams {
   explicit PointwiseParams(const PointwiseSpec& spec)
       : operands(spec.operand_count), scalars(spec.row->scalars), rank(spec.rank) {}
-  static constexpr uint32_t kSteps = 0;     // quads, elements or words in all
-  static constexpr uint32_t kChunk = 1;     // of them per workgroup
+  static constexpr uint32_t kSteps = 0;  // quads, elements or words in all
+  static constexpr uint32_t kChunk = 1;  // of them per workgroup
   static constexpr uint32_t kElements = 2;
   uint32_t offset(uint32_t operand) const { return 3 + operand; }
   uint32_t scalar(uint32_t index) const { return 3 + operands + 2 * index; }

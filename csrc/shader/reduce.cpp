@@ -10,8 +10,13 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 class Printer {
  public:
   Printer(const ReduceSpec& spec, const Target& target)
-      : spec_(spec), row_(*spec.row), params_(spec), source_(target), workgroup_(reduce_workgroup(spec, target)),
-        input_(static_cast<DType>(spec.input)), output_(static_cast<DType>(spec.output)),
+      : spec_(spec),
+        row_(*spec.row),
+        params_(spec),
+        source_(target),
+        workgroup_(reduce_workgroup(spec, target)),
+        input_(static_cast<DType>(spec.input)),
+        output_(static_cast<DType>(spec.output)),
         compute_(static_cast<Compute>(spec.compute)) {}
 
   std::string print() {
@@ -24,14 +29,18 @@ class Printer {
     source_.use("reduce_fold");
     source_.use(spec_.grouped ? "reduce_group" : "reduce_lane");
     source_.print("const WORKGROUP = " + number(workgroup_) + ";\n");
-    for (const auto& [name, word] : {std::pair{"outputs", ReduceParams::kOutputs}, {"reduced", ReduceParams::kReduced},
-                                     {"splits", ReduceParams::kSplits}, {"span", ReduceParams::kSpan},
+    for (const auto& [name, word] : {std::pair{"outputs", ReduceParams::kOutputs},
+                                     {"reduced", ReduceParams::kReduced},
+                                     {"splits", ReduceParams::kSplits},
+                                     {"span", ReduceParams::kSpan},
                                      {"chunk", ReduceParams::kChunk}}) {
       source_.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
     }
     print_accumulator();
-    print_offset("kept_offset", ReduceParams::kInputOffset, params_.kept, params_.kept_size(0), params_.kept_input_stride(0));
-    print_offset("out_offset", ReduceParams::kOutputOffset, params_.kept, params_.kept_size(0), params_.kept_output_stride(0));
+    print_offset("kept_offset", ReduceParams::kInputOffset, params_.kept, params_.kept_size(0),
+                 params_.kept_input_stride(0));
+    print_offset("out_offset", ReduceParams::kOutputOffset, params_.kept, params_.kept_size(0),
+                 params_.kept_output_stride(0));
     print_element();
     print_store();
     return source_.text();
@@ -43,7 +52,8 @@ class Printer {
 
   void print_accumulator() {
     source_.print("struct Acc { ");
-    for (size_t i = 0; row_.fields[i]; ++i) source_.print(std::string(1, "xyz"[i]) + ": " + field_wgsl(row_.fields[i]) + ", ");
+    for (size_t i = 0; row_.fields[i]; ++i)
+      source_.print(std::string(1, "xyz"[i]) + ": " + field_wgsl(row_.fields[i]) + ", ");
     source_.print("}\n");
     source_.print("fn identity() -> Acc { return Acc(" + specialise(row_.identity, compute_) + "); }\n");
     source_.print("fn combine(p: Acc, q: Acc) -> Acc { " + specialise(row_.combine, compute_) + " }\n");
@@ -58,7 +68,8 @@ class Printer {
     std::string text = rank ? "  var rest = i;\n" : "";
     for (uint32_t dim = 0; dim < rank; ++dim) {
       if (dim + 1 == rank) return text + "  at += rest * " + param(stride + dim) + ";\n";
-      text += "  at += (rest % " + param(size + dim) + ") * " + param(stride + dim) + ";\n  rest /= " + param(size + dim) + ";\n";
+      text += "  at += (rest % " + param(size + dim) + ") * " + param(stride + dim) +
+              ";\n  rest /= " + param(size + dim) + ";\n";
     }
     return text;
   }
@@ -128,9 +139,11 @@ class Printer {
       source_.print("}\n");
       return;
     }
-    source_.print("  let count = reduced_count();\n  let value = " + specialise(row_.finish, compute_) + ";\n  let at = out_offset(task);\n");
+    source_.print("  let count = reduced_count();\n  let value = " + specialise(row_.finish, compute_) +
+                  ";\n  let at = out_offset(task);\n");
     const bool is_index = row_.result == ReduceRow::index;
-    const std::string raw = is_index ? "vec2<u32>(value, 0u)" : to_raw(output_, convert(compute_, compute_type(output_), "value"));
+    const std::string raw =
+        is_index ? "vec2<u32>(value, 0u)" : to_raw(output_, convert(compute_, compute_type(output_), "value"));
     switch (size_bytes(output_)) {
       case 8: source_.print("  let raw = " + raw + ";\n  m0[at * 2u] = raw.x;\n  m0[at * 2u + 1u] = raw.y;\n"); break;
       case 4: source_.print("  m0[at] = " + raw + ";\n"); break;

@@ -26,7 +26,8 @@ void ShaderSource::use(Compute type) {
 
 void ShaderSource::bind(uint32_t index, std::string_view element) {
   const std::string number = std::to_string(index);
-  head_ += "@group(0) @binding(" + number + ") var<storage, read_write> m" + number + ": array<" + std::string(element) + ">;\n";
+  head_ += "@group(0) @binding(" + number + ") var<storage, read_write> m" + number + ": array<" +
+           std::string(element) + ">;\n";
 }
 
 std::string ShaderSource::text() const {

@@ -10,8 +10,8 @@ namespace torch_webgpu {
 
 // What a printer must know of the adapter.
 struct Target {
-  uint32_t workgroup = 64;        // invocations per workgroup of a pointwise kernel
-  uint32_t subgroup = 0;          // exact size of a subgroup, 0 where it varies or there are none
+  uint32_t workgroup = 64;  // invocations per workgroup of a pointwise kernel
+  uint32_t subgroup = 0;    // exact size of a subgroup, 0 where it varies or there are none
   bool subgroup_directive = false;
   bool software = false;
 };

@@ -11,14 +11,13 @@ from tests.support import (
     DEVICE,
     DTYPES,
     assert_same,
-    assert_same_bits,
     assert_same_error,
+    assert_same_storage,
     clone_layout,
     make,
     name_of,
     outcome,
     run_on_device,
-    storage_bytes,
     to_device,
 )
 
@@ -53,7 +52,7 @@ def test_in_place_leaves_the_neighbours(place: str, dtype: torch.dtype) -> None:
             continue
         result = run_on_device(getattr(moved, name), *args)
         assert result is moved, name
-        assert_same_bits(storage_bytes(moved), storage_bytes(target), f"{name} in {place}")
+        assert_same_storage(moved, target, f"{name} in {place}")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
@@ -101,7 +100,7 @@ def test_in_place_on_overlapping_memory_is_refused(shift: int) -> None:
 
 def test_in_place_on_an_expanded_tensor_is_refused() -> None:
     target = torch.zeros(1).expand(4)
-    for call in (lambda x: x.add_(1), lambda x: x.neg_(), lambda x: torch.add(torch.ones(4, device=x.device), 1, out=x)):
+    for call in (lambda x: x.add_(1), lambda x: x.neg_(), lambda x: torch.neg(torch.ones(4, device=x.device), out=x)):
         assert_same_error(outcome(call, to_device(target))[1], outcome(call, target)[1])
         assert outcome(call, target)[1] is not None
 
@@ -172,7 +171,7 @@ def test_strided_out_leaves_the_neighbours(dtype: torch.dtype) -> None:
     moved_a, moved_b, moved_out = to_device((a, b, out))
     torch.mul(a, b, out=out)
     run_on_device(torch.mul, moved_a, moved_b, out=moved_out)
-    assert_same_bits(storage_bytes(moved_out), storage_bytes(out))
+    assert_same_storage(moved_out, out)
 
 
 def test_out_may_be_an_input_but_not_overlap_one() -> None:
@@ -191,7 +190,7 @@ def test_out_may_be_an_input_but_not_overlap_one() -> None:
 
 def test_out_on_another_device_is_refused() -> None:
     x = torch.ones(3, device=DEVICE)
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device|device"):
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         torch.add(x, x, out=torch.empty(3))
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device|device"):
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         torch.add(torch.ones(3), 1, out=torch.empty(3, device=DEVICE))

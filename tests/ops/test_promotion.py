@@ -1,4 +1,4 @@
-"""Operands that differ in dtype, shape or device: promotion, broadcasting, Python numbers and 0-d tensors of the CPU."""
+"""Operands that differ in dtype, shape or device: promotion, broadcasting, Python numbers, 0-d tensors of the CPU."""
 
 import operator
 from collections.abc import Callable
@@ -14,11 +14,6 @@ NUMBERS = {"add": operator.add, "mul": operator.mul, "div": operator.truediv, "l
 DIVISION = {torch.float32: 2.5 * 2**-23, torch.float16: 2**-10, torch.bfloat16: 2**-7}
 
 
-def values(shape: tuple[int, ...], dtype: torch.dtype, seed: int) -> torch.Tensor:
-    """Small ones for floats to meet, and all special ones."""
-    return make(shape, dtype, seed)
-
-
 def check(function: Callable[..., torch.Tensor], *args: object, message: str) -> None:
     expected = function(*args)
     division = function is operator.truediv and expected.is_floating_point()
@@ -31,19 +26,19 @@ def check(function: Callable[..., torch.Tensor], *args: object, message: str) ->
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_pair_of_dtypes(name: str, left: torch.dtype) -> None:
     for right in DTYPES:
-        check(PAIRS[name], values((66,), left, 0), values((66,), right, 1), message=f"{left}, {right}")
+        check(PAIRS[name], make((66,), left, 0), make((66,), right, 1), message=f"{left}, {right}")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
 def test_where_promotes_its_branches(dtype: torch.dtype) -> None:
     condition = make((66,), torch.bool)
     for other in DTYPES:
-        check(torch.where, condition, values((66,), dtype, 0), values((66,), other, 1), message=str(other))
+        check(torch.where, condition, make((66,), dtype, 0), make((66,), other, 1), message=str(other))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
 def test_dimensionless_tensors_do_not_promote_within_a_kind(dtype: torch.dtype) -> None:
-    x = values((7,), dtype, 0)
+    x = make((7,), dtype, 0)
     for other in DTYPES:
         zero_d = torch.tensor(1, dtype=other)
         actual = run_on_device(torch.add, to_device(x), zero_d.to(DEVICE))
@@ -55,7 +50,7 @@ def test_dimensionless_tensors_do_not_promote_within_a_kind(dtype: torch.dtype) 
 @pytest.mark.parametrize("number", (3, -2, 2.5, True, 0, float("inf"), float("nan"), 1e30, 2**40), ids=str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
 def test_python_numbers_on_either_side(dtype: torch.dtype, number: complex) -> None:
-    x = values((66,), dtype, 0)
+    x = make((66,), dtype, 0)
     for name, function in NUMBERS.items():
         try:
             function(x, number), function(number, x)
@@ -70,10 +65,14 @@ def test_python_numbers_on_either_side(dtype: torch.dtype, number: complex) -> N
 @pytest.mark.parametrize("scalar_dtype", (*DTYPES, torch.float64), ids=name_of)
 @pytest.mark.parametrize("dtype", (torch.float32, torch.float16, torch.int64, torch.uint8, torch.bool), ids=name_of)
 def test_cpu_scalars_on_either_side(dtype: torch.dtype, scalar_dtype: torch.dtype) -> None:
-    x = values((66,), dtype, 0)
+    x = make((66,), dtype, 0)
     for value in (3, 200, -1.3):
         scalar = torch.tensor(value).to(scalar_dtype)
         for name, function in NUMBERS.items():
+            if function(x, scalar).dtype == torch.float64:
+                with pytest.raises(TypeError):
+                    function(to_device(x), scalar)
+                continue
             check(function, x, scalar, message=f"{name} {scalar!r} right")
             check(function, scalar, x, message=f"{name} {scalar!r} left")
 
@@ -83,9 +82,9 @@ def test_cpu_scalars_in_where_and_bounds() -> None:
     check(torch.where, condition, x, half, message="second branch")
     check(torch.where, condition, half, x, message="first branch")
     check(torch.where, condition, half, torch.tensor(2), message="both branches")
-    for bound in (0.5, 1, torch.tensor(0.5), torch.tensor(1)):
-        if isinstance(bound, torch.Tensor):
-            check(torch.maximum, x, bound, message=f"maximum {bound}")
+    check(torch.maximum, x, half, message="maximum")
+    check(torch.clamp, x, half, x, message="lower bound")
+    check(torch.clamp, x, x, half, message="upper bound")
     check(torch.where, condition, x, 2, message="number")
     check(torch.where, condition, 2, 3.5, message="numbers")
 
@@ -93,7 +92,7 @@ def test_cpu_scalars_in_where_and_bounds() -> None:
 def test_a_cpu_tensor_with_dimensions_is_refused() -> None:
     x = torch.ones(3, device=DEVICE)
     for function in (torch.add, torch.mul, torch.lt, torch.maximum):
-        for args in ((x, torch.ones(3)), (torch.ones(3), x), (x, torch.ones(1)), (torch.ones(()), torch.ones(3), x)[1:]):
+        for args in ((x, torch.ones(3)), (torch.ones(3), x), (x, torch.ones(1)), (torch.ones(1), x)):
             with pytest.raises(RuntimeError, match=r"Expected all tensors to be on the same device"):
                 function(*args)
 

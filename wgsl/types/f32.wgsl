@@ -102,3 +102,18 @@ fn from_index_f32(index: u32) -> f32 { return f32(index); }
 fn lowest_f32() -> f32 { return -inf_f32(); }
 fn highest_f32() -> f32 { return inf_f32(); }
 fn mul_add_f32(a: f32, b: f32, c: f32) -> f32 { return fma(a, b, c); }
+
+// A series where it converges fast, the complement (Abramowitz and Stegun 7.1.26) beyond.
+fn erf_f32(a: f32) -> f32 {
+  let x = abs_f32(a);
+  let z = a * a;
+  if (x < 0.9) {
+    let series = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, 1.4589169e-6, -1.3227513e-5), 1.0683761e-4),
+        -7.5757576e-4), 4.6296296e-3), -2.3809524e-2), 0.1), -0.33333334), 1.0);
+    return 1.1283792 * a * series;
+  }
+  let t = 1.0 / fma(x, 0.3275911, 1.0);
+  let p = t * fma(t, fma(t, fma(t, fma(t, 1.061405429, -1.453152027), 1.421413741), -0.284496736), 0.254829592);
+  let y = 1.0 - p * exp_f32(-z);
+  return select(y, -y, a < 0.0);
+}
