@@ -3,9 +3,17 @@
 import importlib.util
 from pathlib import Path
 
-import torch
 
-from torch_webgpu import _C
+def _autoload() -> None:
+    """Entry point of the group ``torch.backends``: importing torch imports this package, and that is enough.
+
+    Defined before torch is imported: when this package comes first, torch calls it while the module is half loaded.
+    """
+
+
+import torch  # noqa: E402
+
+from torch_webgpu import _C  # noqa: E402
 
 __version__ = "0.1.0"
 
@@ -30,10 +38,6 @@ def _register() -> None:
     torch._register_device_module("webgpu", device)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     printing.install()
-
-
-def _autoload() -> None:
-    """Entry point of the group ``torch.backends``: importing torch is enough."""
 
 
 _register()

@@ -50,10 +50,11 @@ fn exp_f32(x: f32) -> f32 {
   if (x > 88.72284) { return inf_f32(); }
   if (x < -103.98) { return 0.0; }
   let n = round(x * 1.44269504);
-  let r = fma(n, -1.42860677e-6, fma(n, -0.693145752, x));
+  let k = i32(n);
+  // f32(k) is n, but not to a compiler that would join the two products into one and lose the low part of ln 2.
+  let r = fma(f32(k), -1.42860677e-6, fma(n, -0.693145752, x));
   let p = fma(r, fma(r, fma(r, fma(r, fma(r, 1.38888889e-3, 8.33333333e-3), 4.16666667e-2), 1.66666667e-1), 0.5), 1.0);
   let y = fma(r, p, 1.0);
-  let k = i32(n);
   if (k > 126) { return y * 2.0 * exp2i_f32(k - 1); }
   return y * exp2i_f32(k);
 }
