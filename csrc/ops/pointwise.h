@@ -22,8 +22,9 @@ constexpr uint8_t count_scalars(const char* formula) {
   return count;
 }
 
-constexpr PointwiseRow make_row(const char* name, const char* formula, uint8_t flags = PointwiseRow::none) {
-  return {name, formula, flags, count_scalars(formula)};
+constexpr PointwiseRow make_row(const char* name, const char* formula, uint8_t flags = PointwiseRow::none,
+                                const char* library = nullptr) {
+  return {name, formula, flags, count_scalars(formula), library};
 }
 
 namespace detail {

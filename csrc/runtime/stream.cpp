@@ -10,9 +10,9 @@
 namespace torch_webgpu {
 namespace {
 
-constexpr uint32_t kSlotBytes = 256;  // the alignment every adapter accepts for a uniform binding
+constexpr uint64_t kSlotBytes = 256;  // the alignment every adapter accepts for a uniform binding
 constexpr uint32_t kSlots = 1024;
-constexpr uint32_t kParamBytes = kParamWords * 4;
+constexpr uint64_t kParamBytes = uint64_t{kParamWords} * 4;
 constexpr uint64_t kReadbackBytes = uint64_t{32} << 20;
 constexpr uint64_t kUploadBytes = uint64_t{64} << 20;
 constexpr uint64_t kStagingOverhead = 2048;  // of one small write, in memory
@@ -91,9 +91,10 @@ void Stream::dispatch(const Launch& launch) {
   const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
   const Kernel& kernel = kernels_.get(launch.key, launch.binding_count, [&] { return launch.print(launch); });
-  const uint32_t slots = std::max(1u, (launch.param_words * 4 + kSlotBytes - 1) / kSlotBytes);
+  const auto slots =
+      static_cast<uint32_t>(std::max<uint64_t>(1, (uint64_t{launch.param_words} * 4 + kSlotBytes - 1) / kSlotBytes));
   if (next_slot_ + slots > kSlots) submit();
-  std::memcpy(&params_[next_slot_ * kSlotBytes / 4], launch.params, launch.param_words * 4);
+  std::memcpy(&params_[next_slot_ * kSlotBytes / 4], launch.params, size_t{launch.param_words} * 4);
   if (dry_) [[unlikely]]
     return;
   const Api& api = device_.api;

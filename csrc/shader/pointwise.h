@@ -16,6 +16,7 @@ struct PointwiseRow {
   enum Flags : uint8_t { none = 0, returns_bool = 1, first_is_bool = 2, has_index = 4 };
   uint8_t flags = none;
   uint8_t scalars = 0;
+  const char* library = nullptr;  // a file below wgsl/ with functions of the formula
 };
 
 // How an operand is read: from the parameters, four neighbours at a time, one value for four neighbours, one by one.
