@@ -35,6 +35,10 @@ std::atomic<FallbackMode>& mode() {
   return current;
 }
 
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); }
+
+}  // namespace
+
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = c10::toString(op.operator_name());
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -52,10 +56,6 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
-
-TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); }
-
-}  // namespace
 
 std::map<std::string, uint64_t> fallback_counts() {
   const std::lock_guard guard(counts().mutex);

@@ -8,6 +8,7 @@
 #include <torch/library.h>
 
 #include "ops/launch.h"
+#include "ops/native.h"
 #include "ops/structured.h"
 
 namespace torch_webgpu {
@@ -143,16 +144,16 @@ using AddMM = AddedProduct<at::meta::structured_addmm>;
 using BAddBMM = AddedProduct<at::meta::structured_baddbmm>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("mm", &MM::functional);
-  library.impl("mm.out", &MM::out);
-  library.impl("bmm", &BMM::functional);
-  library.impl("bmm.out", &BMM::out);
-  library.impl("addmm", &AddMM::functional);
-  library.impl("addmm_", &AddMM::inplace);
-  library.impl("addmm.out", &AddMM::out);
-  library.impl("baddbmm", &BAddBMM::functional);
-  library.impl("baddbmm_", &BAddBMM::inplace);
-  library.impl("baddbmm.out", &BAddBMM::out);
+  native<&MM::functional>(library, "mm");
+  native<&MM::out>(library, "mm.out");
+  native<&BMM::functional>(library, "bmm");
+  native<&BMM::out>(library, "bmm.out");
+  native<&AddMM::functional>(library, "addmm");
+  native<&AddMM::inplace>(library, "addmm_");
+  native<&AddMM::out>(library, "addmm.out");
+  native<&BAddBMM::functional>(library, "baddbmm");
+  native<&BAddBMM::inplace>(library, "baddbmm_");
+  native<&BAddBMM::out>(library, "baddbmm.out");
 }
 
 }  // namespace

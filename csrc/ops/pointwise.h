@@ -1,6 +1,5 @@
 // Turns a row of the table into an op: a formula with its functional, in-place and out forms.
 #pragma once
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include <string>
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "ops/elementwise.h"
+#include "ops/native.h"
 #include "ops/structured.h"
 
 namespace torch_webgpu {
@@ -92,13 +92,10 @@ struct Unary {
 template <class Op>
 void register_forms(torch::Library& library, const std::string& name, const std::string& overload,
                     const std::string& out_overload) {
-  const auto add = [&](const std::string& form, const std::string& form_overload, auto* function) {
-    if (!c10::Dispatcher::singleton().findSchema({"aten::" + form, form_overload})) return;
-    library.impl((form_overload.empty() ? form : form + "." + form_overload).c_str(), function);
-  };
-  add(name, overload, &Op::functional);
-  add(name + "_", overload, &Op::inplace);
-  add(name, out_overload, &Op::out);
+  const std::string suffix = overload.empty() ? "" : "." + overload;
+  native<&Op::functional>(library, name + suffix);
+  native<&Op::inplace>(library, name + "_" + suffix);
+  native<&Op::out>(library, name + "." + out_overload);
 }
 
 }  // namespace torch_webgpu

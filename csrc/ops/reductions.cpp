@@ -12,6 +12,7 @@
 #include <ATen/ops/sum_meta.h>
 #include <torch/library.h>
 
+#include "ops/native.h"
 #include "ops/reduce.h"
 #include "ops/structured.h"
 
@@ -99,8 +100,8 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
   {                                                                                                  \
     using Op = Reduction<at::meta::structured_##name##overload, row, compute>;                       \
     const std::string full = sizeof(#overload) > 1 ? #name "." + std::string(&#overload[1]) : #name; \
-    library.impl(full.c_str(), &Op::functional);                                                     \
-    library.impl(#name "." #out_overload, &Op::out);                                                 \
+    native<&Op::functional>(library, full);                                                          \
+    native<&Op::out>(library, #name "." #out_overload);                                              \
   }
 
 // clang-format off
@@ -116,7 +117,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   REDUCTION( all,    _dim,         out,          kAll,    of_bool)
   REDUCTION( argmax, ,             out,          kArgmax, of_input)
   REDUCTION( argmin, ,             out,          kArgmin, of_input)
-  library.impl("equal", &equal);
+  native<&equal>(library, "equal");
 }
 // clang-format on
 

@@ -35,8 +35,8 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("where.self", &where);
-  library.impl("where.self_out", &where_out);
+  native<&where>(library, "where.self");
+  native<&where_out>(library, "where.self_out");
 }
 
 }  // namespace
