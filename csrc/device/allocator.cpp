@@ -20,10 +20,6 @@ void set(StatArray& stats, uint64_t current, uint64_t peak, uint64_t allocated, 
   all.freed = static_cast<int64_t>(freed);
 }
 
-void release(void* buffer) {
-  if (!in_bad_fork()) runtime().pool.release(static_cast<Buffer*>(buffer));
-}
-
 class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t size_bytes) override {
@@ -33,7 +29,7 @@ class Allocator final : public c10::DeviceAllocator {
     }
     try {
       Buffer* buffer = runtime().pool.allocate(size_bytes);
-      return {buffer->address, buffer, &release, kDevice};
+      return {buffer->address, buffer, &release_buffer, kDevice};
     } catch (const OutOfMemoryError& error) {
       TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
     }
@@ -53,7 +49,7 @@ class Allocator final : public c10::DeviceAllocator {
     c10::CachingDeviceAllocator::DeviceStats result;
     if (!is_open()) return result;
     const PoolStats stats = runtime().pool.stats();
-    set(result.allocation, stats.live, 0, stats.allocations, stats.frees);
+    set(result.allocation, stats.live, stats.live_peak, stats.allocations, stats.frees);
     for (auto* bytes : {&result.allocated_bytes, &result.active_bytes, &result.requested_bytes}) {
       set(*bytes, stats.allocated_bytes, stats.allocated_peak, stats.allocated_total, stats.freed_total);
     }
@@ -87,5 +83,15 @@ const c10::AllocatorRegisterer<kDeviceType> registered(instance);
 }  // namespace
 
 c10::Allocator* allocator() { return instance; }
+
+void release_buffer(void* buffer) {
+  if (!in_bad_fork()) runtime().pool.release(static_cast<Buffer*>(buffer));
+}
+
+const Buffer* find_buffer(const void* address) {
+  const Buffer* buffer = runtime().pool.find(address);
+  TORCH_CHECK(buffer, "webgpu: the storage's memory does not belong to the device");
+  return buffer;
+}
 
 }  // namespace torch_webgpu

@@ -73,6 +73,11 @@ void set_library_paths(std::vector<std::string> dawn, std::vector<std::string> w
   here.options.wgpu_paths = std::move(wgpu);
 }
 
+void check_ordinal(c10::DeviceIndex index) {
+  TORCH_CHECK(index <= 0, "webgpu: invalid device ordinal ", static_cast<int>(index),
+              ": there is one device, webgpu:0");
+}
+
 bool is_available() noexcept {
   if (is_open()) return true;
   if (in_bad_fork()) return false;

@@ -12,6 +12,8 @@ namespace torch_webgpu {
 inline constexpr c10::DeviceType kDeviceType = c10::DeviceType::PrivateUse1;
 inline const c10::Device kDevice(kDeviceType, 0);
 
+void check_ordinal(c10::DeviceIndex index);  // throws for any device but the one there is
+
 // Where the libraries are; the environment's choice is read when the device is opened.
 void set_library_paths(std::vector<std::string> dawn, std::vector<std::string> wgpu);
 

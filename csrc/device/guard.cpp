@@ -8,19 +8,14 @@ namespace {
 
 c10::Stream only_stream() { return c10::Stream(c10::Stream::DEFAULT, kDevice); }
 
-void check(c10::Device device) {
-  TORCH_CHECK(device.type() == kDeviceType && device.index() <= 0, "webgpu: invalid device ordinal ",
-              static_cast<int>(device.index()), ": there is one device, webgpu:0");
-}
-
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return kDeviceType; }
   c10::Device exchangeDevice(c10::Device device) const override {
-    check(device);
+    check_ordinal(device.index());
     return kDevice;
   }
   c10::Device getDevice() const override { return kDevice; }
-  void setDevice(c10::Device device) const override { check(device); }
+  void setDevice(c10::Device device) const override { check_ordinal(device.index()); }
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::DeviceIndex deviceCount() const noexcept override { return is_available() ? 1 : 0; }
 
@@ -31,14 +26,15 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream exchangeStream(c10::Stream) const override { return only_stream(); }
   bool queryStream(const c10::Stream&) const override { return !is_open() || runtime().stream.is_idle(); }
   void synchronizeStream(const c10::Stream&) const override { synchronizeDevice(0); }
-  void synchronizeDevice(const c10::DeviceIndex) const override {
+  void synchronizeDevice(const c10::DeviceIndex index) const override {
+    check_ordinal(index);
     if (is_open()) runtime().stream.synchronize();
   }
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
               const c10::EventFlag flag) const override {
-    check(stream.device());
+    check_ordinal(stream.device_index());
     if (!*event) *event = new Event(flag == c10::EventFlag::BACKEND_DEFAULT);
     runtime().stream.record(*static_cast<Event*>(*event));
   }

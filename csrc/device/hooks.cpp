@@ -15,10 +15,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   void init() const override { runtime(); }
   c10::DeviceIndex deviceCount() const override { return is_available() ? 1 : 0; }
   c10::DeviceIndex getCurrentDevice() const override { return 0; }
-  void setCurrentDevice(c10::DeviceIndex index) const override {
-    TORCH_CHECK(index <= 0, "webgpu: invalid device ordinal ", static_cast<int>(index),
-                ": there is one device, webgpu:0");
-  }
+  void setCurrentDevice(c10::DeviceIndex index) const override { check_ordinal(index); }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const override {
     setCurrentDevice(index);
     return 0;

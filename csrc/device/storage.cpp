@@ -10,7 +10,9 @@ namespace torch_webgpu {
 void resize_storage(c10::StorageImpl& storage, size_t size_bytes) {
   TORCH_CHECK(storage.resizable(), "Trying to resize storage that is not resizable");
   c10::DataPtr grown = allocator()->allocate(size_bytes);
-  const auto* source = static_cast<const Buffer*>(storage.data_ptr().get_context());
+  const auto* source = storage.data_ptr().get_deleter() == &release_buffer
+                           ? static_cast<const Buffer*>(storage.data_ptr().get_context())
+                           : nullptr;
   const auto* target = static_cast<const Buffer*>(grown.get_context());
   if (source && target) {
     const size_t kept = std::min(storage.nbytes(), size_bytes);

@@ -14,21 +14,24 @@
 namespace torch_webgpu {
 namespace {
 
-void check_options(std::optional<at::Layout> layout, std::optional<bool> pin_memory) {
+void check_options(std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin_memory) {
+  if (device) check_ordinal(device->index());
   TORCH_CHECK(c10::layout_or_default(layout) == at::kStrided, "webgpu: only strided tensors live on the device, not ",
               c10::layout_or_default(layout));
   TORCH_CHECK(!c10::pinned_memory_or_default(pin_memory), "Only dense CPU tensors can be pinned");
 }
 
 at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
-                 std::optional<at::Device>, std::optional<bool> pin_memory, std::optional<at::MemoryFormat> format) {
-  check_options(layout, pin_memory);
+                 std::optional<at::Device> device, std::optional<bool> pin_memory,
+                 std::optional<at::MemoryFormat> format) {
+  check_options(layout, device, pin_memory);
   return empty_tensor(sizes, {}, c10::dtype_or_default(dtype), format);
 }
 
 at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<at::ScalarType> dtype,
-                         std::optional<at::Layout> layout, std::optional<at::Device>, std::optional<bool> pin_memory) {
-  check_options(layout, pin_memory);
+                         std::optional<at::Layout> layout, std::optional<at::Device> device,
+                         std::optional<bool> pin_memory) {
+  check_options(layout, device, pin_memory);
   if (sizes.empty()) return empty_tensor({}, {}, c10::dtype_or_default(dtype));
   return empty_tensor(sizes, strides, c10::dtype_or_default(dtype));
 }
@@ -85,6 +88,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("view_as_real", &at::native::view_as_real);
   library.impl("view_as_complex", &at::native::view_as_complex);
   library.impl("resize_", &resize_);
+  library.impl("record_stream", [](at::Tensor&, at::Stream) {});  // one stream runs everything in order
   library.impl("set_.source_Storage", &set_whole_storage);
   library.impl("set_.source_Storage_storage_offset", &set_storage);
   library.impl("set_.source_Tensor", &set_tensor);

@@ -10,6 +10,7 @@
 
 #include "device/context.h"
 #include "device/fallback.h"
+#include "runtime/error.h"
 #include "shader/dtype.h"
 
 namespace torch_webgpu {
@@ -37,8 +38,10 @@ struct Guarded;
 template <auto Kernel, class Result, class... Arguments>
 struct Guarded<Kernel, Result (*)(Arguments...)> {
   static inline std::optional<c10::OperatorHandle> op;
+  static inline const char* name = nullptr;
 
   static Result call(Arguments... arguments) {
+    const OpScope scope(name);
     if ((is_computable(arguments) && ...)) [[likely]]
       return Kernel(std::forward<Arguments>(arguments)...);
     return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(c10::BoxedKernel::makeFromFunction<&run_on_cpu>(),
@@ -57,6 +60,7 @@ bool native(torch::Library& library, const std::string& name) {
       {"aten::" + name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
   if (!op) return false;
   detail::Guarded<Kernel>::op = op;
+  detail::Guarded<Kernel>::name = (new std::string("aten::" + name))->c_str();  // lives as long as the registration
   library.impl(name.c_str(), &detail::Guarded<Kernel>::call);
   return true;
 }

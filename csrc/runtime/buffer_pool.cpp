@@ -44,15 +44,16 @@ uint64_t BufferPool::rounded_size(uint64_t size_bytes) { return size_class(size_
 
 Buffer* BufferPool::allocate(uint64_t size_bytes) {
   device_.throw_if_lost();
-  auto [rounded, index] = size_class(size_bytes);
-  const uint64_t largest = device_.limits.maxBufferSize & ~uint64_t{63};  // rounding must not pass it
-  if (size_bytes <= largest) rounded = std::min(rounded, largest);
+  const uint64_t largest = device_.limits.maxBufferSize & ~uint64_t{63};
+  if (size_bytes > largest) throw_out_of_memory(size_bytes);
+  const auto [class_size, index] = size_class(size_bytes);
+  const uint64_t rounded = std::min(class_size, largest);
   const auto account = [&](Buffer* buffer) {
     stats_.allocated_bytes += rounded;
     stats_.allocated_total += rounded;
     stats_.allocated_peak = std::max(stats_.allocated_peak, stats_.allocated_bytes);
     ++stats_.allocations;
-    ++stats_.live;
+    stats_.live_peak = std::max(stats_.live_peak, ++stats_.live);
     return buffer;
   };
   {
@@ -70,20 +71,31 @@ Buffer* BufferPool::allocate(uint64_t size_bytes) {
     buffer = create(rounded, index);
     const std::lock_guard guard(mutex_);
     ++stats_.retries;
-    if (!buffer) ++stats_.out_of_memory;
   }
+  if (!buffer) throw_out_of_memory(size_bytes);
   const std::lock_guard guard(mutex_);
-  if (!buffer) {
-    throw OutOfMemoryError("webgpu: out of memory: tried to allocate " + std::to_string(size_bytes) + " bytes; " +
-                           std::to_string(stats_.allocated_bytes) + " bytes are in use, and one buffer of " +
-                           device_.info.name + " holds at most " + std::to_string(device_.limits.maxBufferSize) +
-                           " bytes");
-  }
   return account(buffer);
 }
 
+void BufferPool::throw_out_of_memory(uint64_t size_bytes) {
+  const std::lock_guard guard(mutex_);
+  ++stats_.out_of_memory;
+  throw OutOfMemoryError("webgpu: out of memory: tried to allocate " + std::to_string(size_bytes) + " bytes" +
+                         OpScope::suffix() + "; " + std::to_string(stats_.allocated_bytes) +
+                         " bytes are in use, and one buffer of " + device_.info.name + " holds at most " +
+                         std::to_string(device_.limits.maxBufferSize) + " bytes");
+}
+
+const Buffer* BufferPool::find(const void* address) const {
+  const auto* byte = static_cast<const char*>(address);
+  const std::lock_guard guard(mutex_);
+  auto after = by_address_.upper_bound(byte);
+  if (after == by_address_.begin()) return nullptr;
+  const Buffer* buffer = (--after)->second;
+  return byte < buffer->address + buffer->size_bytes ? buffer : nullptr;
+}
+
 Buffer* BufferPool::create(uint64_t size_bytes, uint32_t index) {
-  if (size_bytes > device_.limits.maxBufferSize) return nullptr;
   WGPUBufferDescriptor descriptor{};
   descriptor.size = size_bytes;
   descriptor.usage = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
@@ -93,7 +105,9 @@ Buffer* BufferPool::create(uint64_t size_bytes, uint32_t index) {
   ++stats_.buffers_created;
   stats_.reserved_bytes += size_bytes;
   stats_.reserved_peak = std::max(stats_.reserved_peak, stats_.reserved_bytes);
-  return new Buffer{handle, size_bytes, next_id_++, index, reserve_address(size_bytes)};
+  auto* buffer = new Buffer{handle, size_bytes, next_id_++, index, reserve_address(size_bytes)};
+  by_address_.emplace(buffer->address, buffer);
+  return buffer;
 }
 
 char* BufferPool::reserve_address(uint64_t size_bytes) {
@@ -136,6 +150,7 @@ void BufferPool::trim() {
   for (auto* buffer : unused) {
     stats_.reserved_bytes -= buffer->size_bytes;
     free_addresses_[buffer->size_bytes].push_back(buffer->address);
+    by_address_.erase(buffer->address);
     delete buffer;
   }
 }
@@ -149,6 +164,7 @@ void BufferPool::reset_peaks() {
   const std::lock_guard guard(mutex_);
   stats_.allocated_peak = stats_.allocated_bytes;
   stats_.reserved_peak = stats_.reserved_bytes;
+  stats_.live_peak = stats_.live;
 }
 
 void BufferPool::reset_totals() {

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -22,7 +23,7 @@ struct Buffer {
 struct PoolStats {
   uint64_t allocated_bytes = 0, allocated_peak = 0, allocated_total = 0, freed_total = 0;
   uint64_t reserved_bytes = 0, reserved_peak = 0;
-  uint64_t live = 0, allocations = 0, frees = 0, buffers_created = 0, retries = 0, out_of_memory = 0;
+  uint64_t live = 0, live_peak = 0, allocations = 0, frees = 0, buffers_created = 0, retries = 0, out_of_memory = 0;
 };
 
 class Stream;
@@ -32,6 +33,8 @@ class BufferPool {
   BufferPool(Device& device, Stream& stream);
 
   Buffer* allocate(uint64_t size_bytes);  // throws OutOfMemoryError
+  // The buffer that holds an address, for pointers that come without it; null when none does.
+  const Buffer* find(const void* address) const;
   void release(Buffer* buffer) noexcept;
   void trim();  // gives every free buffer back to the driver
 
@@ -42,6 +45,7 @@ class BufferPool {
   static uint64_t rounded_size(uint64_t size_bytes);
 
  private:
+  [[noreturn]] void throw_out_of_memory(uint64_t size_bytes);
   Buffer* create(uint64_t size_bytes, uint32_t size_class);
   char* reserve_address(uint64_t size_bytes);
 
@@ -53,6 +57,7 @@ class BufferPool {
   char* next_address_ = nullptr;
   char* end_address_ = nullptr;
   uint32_t next_id_ = 1;
+  std::map<const char*, const Buffer*> by_address_;
   PoolStats stats_;
 };
 

@@ -6,6 +6,9 @@
 #include "runtime/error.h"
 
 namespace torch_webgpu {
+
+thread_local const char* OpScope::current_ = nullptr;
+
 namespace {
 
 // Dawn's chained struct for toggles; its header is not part of the standard one.
@@ -356,8 +359,8 @@ void Device::throw_pending_error(const std::string& during) {
 
 void Device::throw_lost() const {
   const std::lock_guard guard(error_mutex_);
-  throw DeviceLostError("webgpu: the device was lost and this process can no longer use it; restart the process. " +
-                        lost_reason_);
+  throw DeviceLostError("webgpu: the device was lost and this process can no longer use it; restart the process" +
+                        OpScope::suffix() + ". " + lost_reason_);
 }
 
 void Device::destroy() {

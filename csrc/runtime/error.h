@@ -20,4 +20,19 @@ struct DeviceLostError final : Error {
   using Error::Error;
 };
 
+// Names the op that this thread is running, for errors that only know the device.
+class OpScope {
+ public:
+  explicit OpScope(const char* name) : outer_(current_) { current_ = name; }
+  ~OpScope() { current_ = outer_; }
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+
+  static std::string suffix() { return current_ ? std::string(" (in ") + current_ + ")" : ""; }
+
+ private:
+  static thread_local const char* current_;
+  const char* outer_;
+};
+
 }  // namespace torch_webgpu

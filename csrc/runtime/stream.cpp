@@ -16,7 +16,7 @@ constexpr uint64_t kParamBytes = uint64_t{kParamWords} * 4;
 constexpr uint64_t kReadbackBytes = uint64_t{32} << 20;
 constexpr uint64_t kUploadBytes = uint64_t{64} << 20;
 constexpr uint64_t kStagingOverhead = 2048;  // of one small write, in memory
-constexpr uint32_t kQueries = 1024;
+constexpr int kQueries = 1024;
 
 uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -56,15 +56,10 @@ Stream::Stream(Device& device, KernelCache& kernels)
     slots_.push_back(api.DeviceCreateBindGroup(device_.handle, &descriptor));
   }
   if (device_.has_timestamps) {
-    WGPUQuerySetDescriptor queries{};
-    queries.type = WGPUQueryType_Timestamp;
-    queries.count = kQueries;
-    queries_ = api.DeviceCreateQuerySet(device_.handle, &queries);
     WGPUBufferDescriptor resolved{};
     resolved.size = 512;  // two timestamps, each at an offset of its own: resolving wants 256-byte alignment
     resolved.usage = WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc;
     resolved_ = api.DeviceCreateBuffer(device_.handle, &resolved);
-    for (int query = kQueries - 1; query >= 0; --query) free_queries_.push_back(query);
     if (api.QueueGetTimestampPeriod) tick_ns_ = api.QueueGetTimestampPeriod(device_.queue);
   }
 }
@@ -290,18 +285,26 @@ std::string Stream::recent_ops() const {
   return text.empty() ? "copies" : text;
 }
 
+void Stream::add_queries() {
+  WGPUQuerySetDescriptor descriptor{};
+  descriptor.type = WGPUQueryType_Timestamp;
+  descriptor.count = kQueries;
+  const int first = static_cast<int>(queries_.size()) * kQueries;
+  queries_.push_back(device_.api.DeviceCreateQuerySet(device_.handle, &descriptor));
+  for (int query = first + kQueries - 1; query >= first; --query) free_queries_.push_back(query);
+}
+
 void Stream::write_timestamp(Event& event) {
-  if (!queries_) return;
+  if (!device_.has_timestamps) return;
   if (event.query_ < 0) {
-    if (free_queries_.empty())
-      throw Error("webgpu: more than " + std::to_string(kQueries) + " timing events are alive");
+    if (free_queries_.empty()) add_queries();
     event.query_ = free_queries_.back();
     free_queries_.pop_back();
   }
   WGPUPassTimestampWrites timestamps{};
-  timestamps.querySet = queries_;
+  timestamps.querySet = queries_[event.query_ / kQueries];
   timestamps.beginningOfPassWriteIndex = WGPU_QUERY_SET_INDEX_UNDEFINED;
-  timestamps.endOfPassWriteIndex = static_cast<uint32_t>(event.query_);
+  timestamps.endOfPassWriteIndex = static_cast<uint32_t>(event.query_ % kQueries);
   WGPUComputePassDescriptor descriptor{};
   descriptor.timestampWrites = &timestamps;
   auto* pass = device_.api.CommandEncoderBeginComputePass(encoder(), &descriptor);
@@ -360,8 +363,8 @@ double Stream::elapsed_ms(Event& from, Event& to) {
   device_.throw_if_lost();
   end_pass();
   for (const auto& [event, offset] : {std::pair{&from, 0u}, std::pair{&to, 256u}}) {
-    device_.api.CommandEncoderResolveQuerySet(encoder(), queries_, static_cast<uint32_t>(event->query_), 1, resolved_,
-                                              offset);
+    device_.api.CommandEncoderResolveQuerySet(encoder(), queries_[event->query_ / kQueries],
+                                              static_cast<uint32_t>(event->query_ % kQueries), 1, resolved_, offset);
   }
   Buffer resolved;
   resolved.handle = resolved_;

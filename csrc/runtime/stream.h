@@ -96,6 +96,7 @@ class Stream {
   void reserve_readback(uint64_t size_bytes);
   void read_chunk(const Buffer& source, uint64_t offset, char* data, uint64_t size_bytes);
   void write_timestamp(Event& event);
+  void add_queries();
 
   Device& device_;
   KernelCache& kernels_;
@@ -122,7 +123,7 @@ class Stream {
   WGPUBuffer readback_ = nullptr;
   uint64_t readback_size_ = 0;
 
-  WGPUQuerySet queries_ = nullptr;
+  std::vector<WGPUQuerySet> queries_;  // of kQueries timestamps each
   WGPUBuffer resolved_ = nullptr;
   std::vector<int> free_queries_;
   double tick_ns_ = 1;
