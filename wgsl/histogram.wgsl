@@ -1,8 +1,10 @@
-// Counts, or sums of weights, by bin. An element outside the bins, or NaN, counts nowhere.
+// Counts, or sums of weights, by bin. An index outside the bins counts nowhere.
+const WEIGHTED = VARIANT == 1u;
+
 fn run(task: u32) {
-  let bin = bin_of(load_input(task));
+  let bin = load_index(task);
   if (bin >= bins()) { return; }
-  if (VARIANT == 0u) {
+  if (!WEIGHTED) {
     add_counts(bin, 1u);
     return;
   }
@@ -11,6 +13,6 @@ fn run(task: u32) {
   var done = false;
   while (!done) {
     let old = load_counts(bin);
-    done = exchange_counts(bin, old, bitcast<u32>(bitcast<f32>(old) + bitcast<f32>(weight)));
+    done = exchange_counts(bin, old, bitcast<u32>(bitcast<f32>(old) + weight));
   }
 }

@@ -15,6 +15,7 @@ struct Lines {
     for (int64_t i = dim + 1; i < tensor.dim(); ++i) inner *= tensor.size(i);
     count = length == 0 ? 0 : tensor.numel() / length;
   }
+  Lines(int64_t count, int64_t length) : count(count), length(length) {}
   int64_t count = 1, length = 1, inner = 1;
 };
 

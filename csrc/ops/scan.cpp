@@ -79,6 +79,7 @@ void scan_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& o
 }
 
 void scan(const ScanRow& row, const at::Tensor& self, int64_t dim, const at::Tensor& output, const at::Tensor& index) {
+  const Lines lines(self, dim);
   if (self.numel() == 0) return;
   const at::ScalarType dtype = output.scalar_type(), stored = word_dtype(dtype);
   // A narrow result is of elements that were cut to it first.
@@ -87,7 +88,7 @@ void scan(const ScanRow& row, const at::Tensor& self, int64_t dim, const at::Ten
   const at::Tensor result = stored == dtype && direct(output) ? output : empty_tensor(output.sizes(), {}, stored);
   const at::Tensor places =
       !index.defined() || direct(index) ? index : empty_tensor(index.sizes(), {}, index.scalar_type());
-  scan_lines(row, input, result, places, Lines(self, dim), dtype);
+  scan_lines(row, input, result, places, lines, dtype);
   if (!result.is_same(output)) output.copy_(result);
   if (index.defined() && !places.is_same(index)) index.copy_(places);
 }

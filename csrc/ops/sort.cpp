@@ -18,25 +18,34 @@
 namespace torch_webgpu {
 namespace {
 
-#define KEYS(expression)                                               \
-  make_program("sort", "sort_keys", "T:input u:keys!", "length inner", \
-               "fn key(a: T) -> vec2<u32> { return " expression "; }")
+struct KeyRow {
+  Program all;    // the keys of all elements
+  Program first;  // of the first few of each block, with their indices
+};
 
-constexpr Program kFloatKeys = KEYS("vec2<u32>(float_key(a), 0u)");
-constexpr Program kHalfKeys = KEYS("vec2<u32>(half_key(a), 0u)");
-constexpr Program kBFloatKeys = KEYS("vec2<u32>(float_key(a) >> 16u, 0u)");
-constexpr Program kLongKeys = KEYS("vec2<u32>(a.x, a.y ^ 0x80000000u)");
-constexpr Program kIntKeys = KEYS("vec2<u32>(bitcast<u32>(a) ^ 0x80000000u, 0u)");
-constexpr Program kShortKeys = KEYS("vec2<u32>(u32(a + 32768), 0u)");
-constexpr Program kCharKeys = KEYS("vec2<u32>(u32(a + 128), 0u)");
-constexpr Program kByteKeys = KEYS("vec2<u32>(u32(a), 0u)");
+constexpr KeyRow key_row(const char* text) {
+  return {
+      make_program("sort", "sort_keys", "T:input u:keys!", "length inner", text, "sort_key"),
+      make_program("topk", "topk", "T:input u:keys! u:indices!", "length inner blocks span taken", text, "sort_key")};
+}
+
+constexpr KeyRow kFloatKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(float_key(a), 0u); }");
+constexpr KeyRow kHalfKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(half_key(a), 0u); }");
+constexpr KeyRow kBFloatKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(float_key(a) >> 16u, 0u); }");
+constexpr KeyRow kLongKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(a.x, a.y ^ 0x80000000u); }");
+constexpr KeyRow kIntKeys =
+    key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(bitcast<u32>(a) ^ 0x80000000u, 0u); }");
+constexpr KeyRow kShortKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a + 32768), 0u); }");
+constexpr KeyRow kCharKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a + 128), 0u); }");
+constexpr KeyRow kByteKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a), 0u); }");
+
 constexpr Program kRank = make_program("sort", "sort_rank", "u:keys u:order!", "length");
 constexpr Program kRadix = make_program("sort", "sort_radix", "u:keys u:order u:counts! u:moved_keys! u:moved_order!",
                                         "length blocks span shift");
-constexpr Program kTake =
-    make_program("sort", "sort_take", "T:input u:order T:values! i:indices!", "length inner first taken");
+constexpr Program kTake = make_program("sort", "sort_take", "T:input u:order u:chosen T:values! i:indices!",
+                                       "length inner width first taken");
 
-const Program& key_program(at::ScalarType dtype) {
+const KeyRow& key_row_of(at::ScalarType dtype) {
   switch (dtype) {
     case at::kHalf: return kHalfKeys;
     case at::kBFloat16: return kBFloatKeys;
@@ -50,21 +59,23 @@ const Program& key_program(at::ScalarType dtype) {
   }
 }
 
-struct Keys {
-  at::Tensor words;
-  int64_t words_per_key, bits;
+// How the elements of a dtype become keys.
+struct KeyKind {
+  KeyKind(at::ScalarType dtype, bool descending)
+      : row(key_row_of(dtype)),
+        compute(dtype == at::kBool ? at::kByte : dtype),
+        words(dtype == at::kLong ? 2 : 1),
+        bits(8 * static_cast<int64_t>(c10::elementSize(dtype))),
+        variant(static_cast<uint32_t>(2 * words + (descending ? 1 : 0))) {}
+  const KeyRow& row;
+  const at::ScalarType compute;
+  const int64_t words, bits;
+  const uint32_t variant;
 };
 
-Keys make_keys(const at::Tensor& input, const Lines& lines, bool descending) {
-  const at::ScalarType dtype = input.scalar_type();
-  const int64_t words = dtype == at::kLong ? 2 : 1, total = lines.count * lines.length;
-  Keys keys{empty_tensor({total * words}, {}, at::kInt), words, 8 * input.element_size()};
-  run(key_program(dtype), dtype == at::kBool ? at::kByte : dtype, {total}, {input, keys.words},
-      {lines.length, lines.inner}, static_cast<uint32_t>(2 * words + (descending ? 1 : 0)));
-  return keys;
-}
+at::Tensor words_of(int64_t count) { return empty_tensor({count}, {}, at::kInt); }
 
-at::Tensor radix_order(Keys keys, const Lines& lines) {
+at::Tensor radix_order(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
   const int64_t total = lines.count * lines.length;
   // Counters are few against the elements: wide digits only where blocks are long.
   const bool wide = target().software && lines.length > 2048;
@@ -73,36 +84,58 @@ at::Tensor radix_order(Keys keys, const Lines& lines) {
   const int64_t span = std::max((lines.length + wanted - 1) / wanted, std::min(lines.length, 4 * digits));
   const int64_t blocks = (lines.length + span - 1) / span;
   const Tasks tasks{lines.count * blocks, span};
-  const at::Tensor counts = empty_tensor({tasks.count * digits}, {}, at::kInt);
-  at::Tensor order = empty_tensor({total}, {}, at::kInt), moved_order = empty_tensor({total}, {}, at::kInt);
-  at::Tensor moved_keys = empty_tensor(keys.words.sizes(), {}, at::kInt);
-  for (int64_t shift = 0; shift < keys.bits; shift += bits) {
+  const at::Tensor counts = words_of(tasks.count * digits);
+  at::Tensor order = words_of(total), moved_order = words_of(total), moved_keys = words_of(total * kind.words);
+  for (int64_t shift = 0; shift < kind.bits; shift += bits) {
     const auto params = {lines.length, blocks, span, shift};
-    const auto variant = static_cast<uint32_t>(bits | keys.words_per_key << 4 | (shift == 0 ? 128 : 0));
-    run(kRadix, at::kInt, tasks, {keys.words, {}, counts, {}, {}}, params, variant);
+    const auto variant = static_cast<uint32_t>(bits | kind.words << 4 | (shift == 0 ? 128 : 0));
+    run(kRadix, at::kInt, tasks, {keys, {}, counts, {}, {}}, params, variant);
     run(kRadix, at::kInt, tasks,
-        {keys.words, shift == 0 ? at::Tensor() : order, running_counts(counts), moved_keys, moved_order}, params,
+        {keys, shift == 0 ? at::Tensor() : order, running_counts(counts), moved_keys, moved_order}, params,
         variant | 64);
-    std::swap(keys.words, moved_keys);
+    std::swap(keys, moved_keys);
     std::swap(order, moved_order);
   }
   return order;
 }
 
-void check_sortable(const at::Tensor& self, const char* op) { kernel_dtype(self.scalar_type(), op); }
+at::Tensor order_by(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
+  const int64_t total = lines.count * lines.length;
+  TORCH_CHECK(total < (int64_t{1} << 31), "webgpu: sort: more than 2^31 elements");
+  constexpr int64_t kShort = 32, kCompared = int64_t{1} << 17;
+  if (lines.length > kShort && total * lines.length > kCompared) return radix_order(std::move(keys), kind, lines);
+  at::Tensor order = words_of(total);
+  run(kRank, at::kInt, {total, lines.length}, {keys, order}, {lines.length}, static_cast<uint32_t>(kind.words));
+  return order;
+}
+
+// `width` candidates per line: those chosen, or all; `order` is theirs, or they are in order.
+struct Candidates {
+  at::Tensor order, chosen;
+  int64_t width;
+};
+
+// A few of many: each block's first, and then the first of those.
+Candidates choose(const at::Tensor& input, const KeyKind& kind, const Lines& lines, int64_t taken) {
+  const int64_t wanted = std::max<int64_t>(parallel_tasks() / lines.count, 1);
+  const int64_t span = std::max((lines.length + wanted - 1) / wanted, 8 * taken);
+  const int64_t blocks = (lines.length + span - 1) / span, width = blocks * taken;
+  const at::Tensor keys = words_of(lines.count * width * kind.words);
+  Candidates result{{}, words_of(lines.count * width), width};
+  run(kind.row.first, kind.compute, {lines.count * blocks, span}, {input, keys, result.chosen},
+      {lines.length, lines.inner, blocks, span, taken}, kind.variant);
+  if (blocks > 1) result.order = order_by(keys, kind, Lines(lines.count, width));
+  return result;
+}
 
 }  // namespace
 
 at::Tensor sorted_order(const at::Tensor& input, const Lines& lines, bool descending) {
+  const KeyKind kind(input.scalar_type(), descending);
   const int64_t total = lines.count * lines.length;
-  TORCH_CHECK(total < (int64_t{1} << 31), "webgpu: sort: more than 2^31 elements");
-  Keys keys = make_keys(input, lines, descending);
-  constexpr int64_t kShort = 32, kCompared = int64_t{1} << 17;
-  if (lines.length > kShort && total * lines.length > kCompared) return radix_order(std::move(keys), lines);
-  at::Tensor order = empty_tensor({total}, {}, at::kInt);
-  run(kRank, at::kInt, {total, lines.length}, {keys.words, order}, {lines.length},
-      static_cast<uint32_t>(keys.words_per_key));
-  return order;
+  const at::Tensor keys = words_of(total * kind.words);
+  run(kind.row.all, kind.compute, {total}, {input, keys}, {lines.length, lines.inner}, kind.variant);
+  return order_by(keys, kind, lines);
 }
 
 void sort_into(const at::Tensor& self, int64_t dim, bool descending, int64_t first, int64_t taken,
@@ -110,12 +143,18 @@ void sort_into(const at::Tensor& self, int64_t dim, bool descending, int64_t fir
   if (values.numel() == 0) return;
   const at::Tensor input = self.contiguous();
   const Lines lines(self, dim);
-  const at::Tensor order = sorted_order(input, lines, descending);
+  constexpr int64_t kFew = 64;
+  const int64_t needed = first + taken;
+  const Candidates candidates = needed <= kFew && lines.length >= 16 * needed
+                                    ? choose(input, KeyKind(self.scalar_type(), descending), lines, needed)
+                                    : Candidates{sorted_order(input, lines, descending), {}, lines.length};
   const at::ScalarType dtype = self.scalar_type(), stored = word_dtype(dtype);
   const at::Tensor result =
       stored == dtype && values.is_contiguous() ? values : empty_tensor(values.sizes(), {}, stored);
   const at::Tensor places = indices.is_contiguous() ? indices : empty_tensor(indices.sizes(), {}, at::kLong);
-  run(kTake, dtype, {lines.count * taken}, {input, order, result, places}, {lines.length, lines.inner, first, taken});
+  run(kTake, dtype, {lines.count * taken}, {input, candidates.order, candidates.chosen, result, places},
+      {lines.length, lines.inner, candidates.width, first, taken},
+      (candidates.order.defined() ? 1 : 0) | (candidates.chosen.defined() ? 2 : 0));
   if (!result.is_same(values)) values.copy_(result);
   if (!places.is_same(indices)) indices.copy_(places);
 }
@@ -128,8 +167,8 @@ using PairOut = std::tuple<at::Tensor&, at::Tensor&>;
 using SortMeta = Structured<at::meta::structured_sort_stable, 2>;
 
 void sort(SortMeta& op, const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending) {
+  TORCH_CHECK(!self.is_complex(), " Sort does not support complex dtypes on CPU");
   op.meta(self, stable, dim, descending);
-  check_sortable(self, "sort");
   sort_into(self, dim, descending, 0, self.dim() ? self.size(dim) : 1, op.outputs[0], op.outputs[1]);
 }
 
@@ -150,8 +189,9 @@ PairOut sort_stable_out(const at::Tensor& self, std::optional<bool> stable, int6
 using TopkMeta = Structured<at::meta::structured_topk, 2>;
 
 void take_top(TopkMeta& op, const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
+  TORCH_CHECK(!self.is_complex(), "topk does not support complex dtypes on CPU");
+  TORCH_CHECK(self.scalar_type() != at::kBool, "topk does not support bool dtypes on CPU");
   op.meta(self, k, dim, largest, sorted);
-  check_sortable(self, "topk");
   sort_into(self, dim, largest, 0, k, op.outputs[0], op.outputs[1]);
 }
 
@@ -188,11 +228,11 @@ PairOut kthvalue_out(const at::Tensor& self, int64_t k, int64_t dim, bool keepdi
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("kthvalue.values", &kthvalue_out);
   library.impl("sort.stable", &sort_stable);
   library.impl("sort.values_stable", &sort_stable_out);
   library.impl("topk", &topk);
   library.impl("topk.values", &topk_out);
+  library.impl("kthvalue.values", &kthvalue_out);
 }
 
 }  // namespace

@@ -19,12 +19,13 @@ struct Program {
   const char* operands;
   const char* params;
   const char* text = "";
-  uint8_t written = 0;  // a bit per operand
+  const char* library = nullptr;  // a further file below wgsl/
+  uint8_t written = 0;            // a bit per operand
 };
 
 constexpr Program make_program(const char* name, const char* file, const char* operands, const char* params,
-                               const char* text = "") {
-  Program program{name, file, operands, params, text};
+                               const char* text = "", const char* library = nullptr) {
+  Program program{name, file, operands, params, text, library};
   uint32_t operand = 0;
   for (const char* at = operands; *at; ++at) {
     if (*at == ' ') ++operand;
