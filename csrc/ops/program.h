@@ -1,0 +1,24 @@
+// Launches a kernel that is a file of wgsl/ over tensors: one task per invocation, in turns.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <initializer_list>
+
+#include "shader/program.h"
+
+namespace torch_webgpu {
+
+struct Tasks {
+  int64_t count;
+  int64_t work = 1;  // elements per task, about: how many workgroups are worth it
+};
+
+// Operands in the order of the program's, undefined where left out; parameters in the order of its names. An operand
+// that is written and shares its buffer with another is written in a copy first: WebGPU binds no buffer twice.
+void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initializer_list<at::Tensor> operands,
+         std::initializer_list<int64_t> params, uint32_t variant = 0);
+
+// How many tasks of long work keep the adapter busy.
+int64_t parallel_tasks();
+
+}  // namespace torch_webgpu

@@ -1,0 +1,169 @@
+#include "ops/scan.h"
+
+#include <ATen/native/Resize.h>
+#include <ATen/ops/cumprod_meta.h>
+#include <ATen/ops/cumsum_meta.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "ops/launch.h"
+#include "ops/lines.h"
+#include "ops/program.h"
+#include "ops/structured.h"
+
+namespace torch_webgpu {
+namespace {
+
+struct ScanRow {
+  Program scan, parts;
+};
+
+// An accumulator has a value and a word beside it: an index, or a second number's bits.
+#define ACCUMULATOR(identity, map, combine, finish) \
+  "struct Acc { x: T, y: u32 }\n"                   \
+  "fn identity() -> Acc { return Acc(" identity     \
+  "); }\n"                                          \
+  "fn map(a: T, i: u32) -> Acc { return Acc(" map   \
+  "); }\n"                                          \
+  "fn combine(p: Acc, q: Acc) -> Acc { " combine    \
+  " }\n"                                            \
+  "fn finish(p: Acc) -> T { " finish " }\n"
+
+#define SCAN(constant, name, identity, map, combine, finish)                                                      \
+  constexpr ScanRow constant {                                                                                    \
+    make_program(name, "scan", "T:input T:output! i:index! T:part! u:tag!", "length inner blocks span",           \
+                 ACCUMULATOR(identity, map, combine, finish)),                                                    \
+        make_program(name, "scan_parts", "T:part! u:tag!", "blocks", ACCUMULATOR(identity, map, combine, finish)) \
+  }
+
+// Of equal values the last wins, and NaN over all.
+#define LAST_BEST(better)                                                       \
+  "if (q.y == 0xffffffffu) { return p; } if (p.y == 0xffffffffu) { return q; }" \
+  "if (is_nan(q.x) || (!is_nan(p.x) && " better "(q.x, p.x))) { return q; } return p;"
+
+// The greatest exponent, and the sum of exponentials below it.
+#define ADD_EXPONENTIALS                                                                      \
+  "let m = max(p.x, q.x); if (is_nan(m)) { return Acc(m, 0u); }"                              \
+  "let a = select(exp(p.x - m), 1.0, p.x == m); let b = select(exp(q.x - m), 1.0, q.x == m);" \
+  "return Acc(m, bitcast<u32>(bitcast<f32>(p.y) * a + bitcast<f32>(q.y) * b));"
+
+// clang-format off
+//   constant       name             identity                  map                       combine                               finish
+SCAN(kCumsum,       "cumsum",        "zero, 0u",               "a, 0u",                  "return Acc(add(p.x, q.x), 0u);",     "return p.x;");
+SCAN(kCumprod,      "cumprod",       "one, 0u",                "a, 0u",                  "return Acc(mul(p.x, q.x), 0u);",     "return p.x;");
+SCAN(kCummax,       "cummax",        "lowest(), 0xffffffffu",  "a, i",                   LAST_BEST("ge"),                      "return p.x;");
+SCAN(kCummin,       "cummin",        "highest(), 0xffffffffu", "a, i",                   LAST_BEST("le"),                      "return p.x;");
+SCAN(kLogcumsumexp, "logcumsumexp",  "lowest(), 0u",           "a, bitcast<u32>(1.0f)",  ADD_EXPONENTIALS,
+     "if (is_nan(p.x) || is_inf(p.x)) { return p.x; } return p.x + log(bitcast<f32>(p.y));");
+// clang-format on
+
+// Scans contiguous `input` into contiguous `output`, of 4 or 8 bytes, and the accumulators' words into `index`.
+void scan_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& output, const at::Tensor& index,
+                const Lines& lines, at::ScalarType compute) {
+  constexpr int64_t kLeastSpan = 256;
+  const int64_t wanted = std::min<int64_t>(parallel_tasks(), 1024) / std::max<int64_t>(lines.count, 1);
+  const int64_t blocks = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(lines.length / kLeastSpan, 1));
+  const int64_t span = (lines.length + blocks - 1) / blocks;
+  const auto params = {lines.length, lines.inner, blocks, span};
+  const Tasks tasks{lines.count * blocks, span};
+  if (blocks == 1) {
+    run(row.scan, compute, tasks, {input, output, index, {}, {}}, params, 0);
+    return;
+  }
+  const at::Tensor part = empty_tensor({tasks.count}, {}, word_dtype(compute));
+  const at::Tensor tag = empty_tensor({tasks.count}, {}, at::kInt);
+  run(row.scan, compute, tasks, {input, {}, {}, part, tag}, params, 1);
+  run(row.parts, compute, {lines.count, blocks}, {part, tag}, {blocks});
+  run(row.scan, compute, tasks, {input, output, index, part, tag}, params, 2);
+}
+
+void scan(const ScanRow& row, const at::Tensor& self, int64_t dim, const at::Tensor& output, const at::Tensor& index) {
+  const Lines lines(self, dim);
+  if (self.numel() == 0) return;
+  const at::ScalarType dtype = output.scalar_type(), stored = word_dtype(dtype);
+  // A narrow result is of elements that were cut to it first.
+  const at::Tensor input = (stored == dtype ? self : self.to(dtype)).contiguous();
+  const auto direct = [](const at::Tensor& tensor) { return tensor.is_contiguous(); };
+  const at::Tensor result = stored == dtype && direct(output) ? output : empty_tensor(output.sizes(), {}, stored);
+  const at::Tensor places =
+      !index.defined() || direct(index) ? index : empty_tensor(index.sizes(), {}, index.scalar_type());
+  scan_lines(row, input, result, places, lines, dtype);
+  if (!result.is_same(output)) output.copy_(result);
+  if (index.defined() && !places.is_same(index)) index.copy_(places);
+}
+
+template <class Meta, const ScanRow& Row>
+struct Scan {
+  static void run(Structured<Meta>& op, const at::Tensor& self, int64_t dim, std::optional<at::ScalarType> dtype) {
+    op.meta(self, dim, dtype);
+    const at::Tensor& output = op.outputs[0];
+    TORCH_CHECK_NOT_IMPLEMENTED(output.scalar_type() != at::kBool, "\"", Row.scan.name,
+                                "_out_cpu\" not implemented for 'Bool'");
+    if (self.dim() == 0) {
+      output.copy_(self);
+    } else {
+      scan(Row, self, dim, output, {});
+    }
+  }
+  static at::Tensor functional(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType> dtype) {
+    Structured<Meta> op(Form::functional);
+    run(op, self, dim, dtype);
+    return op.outputs[0];
+  }
+  static at::Tensor& inplace(at::Tensor& self, int64_t dim, std::optional<at::ScalarType> dtype) {
+    Structured<Meta> op(Form::inplace);
+    op.outputs[0] = self;
+    run(op, self, dim, dtype);
+    return self;
+  }
+  static at::Tensor& out(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType> dtype, at::Tensor& out) {
+    Structured<Meta> op(Form::out);
+    op.outputs[0] = out;
+    run(op, self, dim, dtype);
+    return out;
+  }
+};
+
+template <const ScanRow& Row>
+void extremum(const at::Tensor& self, at::Tensor& values, at::Tensor& indices, int64_t dim) {
+  scan(Row, self, dim, values, indices);
+}
+
+at::Tensor& logcumsumexp_out(const at::Tensor& self, int64_t dim, at::Tensor& out) {
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(self.scalar_type()), "\"logcumsumexp_out_cpu\" not implemented for '",
+                              toString(self.scalar_type()), "'");
+  at::native::resize_output(out, self.sizes());
+  scan(kLogcumsumexp, self, dim, out, {});
+  return out;
+}
+
+at::Tensor logcumsumexp(const at::Tensor& self, int64_t dim) {
+  at::Tensor result = empty_tensor(self.sizes(), {}, self.scalar_type());
+  return logcumsumexp_out(self, dim, result);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  using Cumsum = Scan<at::meta::structured_cumsum, kCumsum>;
+  using Cumprod = Scan<at::meta::structured_cumprod, kCumprod>;
+  library.impl("cumsum", &Cumsum::functional);
+  library.impl("cumsum_", &Cumsum::inplace);
+  library.impl("cumsum.out", &Cumsum::out);
+  library.impl("cumprod", &Cumprod::functional);
+  library.impl("cumprod_", &Cumprod::inplace);
+  library.impl("cumprod.out", &Cumprod::out);
+  library.impl("_cummax_helper", &extremum<kCummax>);
+  library.impl("_cummin_helper", &extremum<kCummin>);
+  library.impl("_logcumsumexp", &logcumsumexp);
+  library.impl("_logcumsumexp.out", &logcumsumexp_out);
+}
+
+}  // namespace
+
+at::Tensor running_counts(const at::Tensor& counts) {
+  const at::Tensor result = empty_tensor(counts.sizes(), {}, at::kInt);
+  scan_lines(kCumsum, counts, result, {}, Lines(counts, 0), at::kInt);
+  return result;
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,239 @@
+#include "ops/sort.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/native/ReduceOpsUtils.h>
+#include <ATen/native/SortingUtils.h>
+#include <ATen/ops/sort_meta.h>
+#include <ATen/ops/topk_meta.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/launch.h"
+#include "ops/program.h"
+#include "ops/scan.h"
+#include "ops/structured.h"
+
+namespace torch_webgpu {
+namespace {
+
+struct KeyRow {
+  Program all;    // the keys of all elements
+  Program first;  // of the first few of each block, with their indices
+};
+
+constexpr KeyRow key_row(const char* text) {
+  return {
+      make_program("sort", "sort_keys", "T:input u:keys!", "length inner", text, "sort_key"),
+      make_program("topk", "topk", "T:input u:keys! u:indices!", "length inner blocks span taken", text, "sort_key")};
+}
+
+constexpr KeyRow kFloatKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(float_key(a), 0u); }");
+constexpr KeyRow kHalfKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(half_key(a), 0u); }");
+constexpr KeyRow kBFloatKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(float_key(a) >> 16u, 0u); }");
+constexpr KeyRow kLongKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(a.x, a.y ^ 0x80000000u); }");
+constexpr KeyRow kIntKeys =
+    key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(bitcast<u32>(a) ^ 0x80000000u, 0u); }");
+constexpr KeyRow kShortKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a + 32768), 0u); }");
+constexpr KeyRow kCharKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a + 128), 0u); }");
+constexpr KeyRow kByteKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a), 0u); }");
+
+constexpr Program kRank = make_program("sort", "sort_rank", "u:keys u:order!", "length");
+constexpr Program kRadix = make_program("sort", "sort_radix", "u:keys u:order u:counts! u:moved_keys! u:moved_order!",
+                                        "length blocks span shift");
+constexpr Program kTake = make_program("sort", "sort_take", "T:input u:order u:chosen T:values! i:indices!",
+                                       "length inner width first taken");
+
+const KeyRow& key_row_of(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kHalf: return kHalfKeys;
+    case at::kBFloat16: return kBFloatKeys;
+    case at::kLong: return kLongKeys;
+    case at::kInt: return kIntKeys;
+    case at::kShort: return kShortKeys;
+    case at::kChar: return kCharKeys;
+    case at::kByte:
+    case at::kBool: return kByteKeys;
+    default: return kFloatKeys;
+  }
+}
+
+// How the elements of a dtype become keys.
+struct KeyKind {
+  KeyKind(at::ScalarType dtype, bool descending)
+      : row(key_row_of(dtype)),
+        compute(dtype == at::kBool ? at::kByte : dtype),
+        words(dtype == at::kLong ? 2 : 1),
+        bits(8 * static_cast<int64_t>(c10::elementSize(dtype))),
+        variant(static_cast<uint32_t>(2 * words + (descending ? 1 : 0))) {}
+  const KeyRow& row;
+  const at::ScalarType compute;
+  const int64_t words, bits;
+  const uint32_t variant;
+};
+
+at::Tensor words_of(int64_t count) { return empty_tensor({count}, {}, at::kInt); }
+
+at::Tensor radix_order(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
+  const int64_t total = lines.count * lines.length;
+  // Counters are few against the elements: wide digits only where blocks are long.
+  const bool wide = target().software && lines.length > 2048;
+  const int64_t bits = wide ? 8 : 4, digits = int64_t{1} << bits;
+  const int64_t wanted = std::max<int64_t>(parallel_tasks() / lines.count, 1);
+  const int64_t span = std::max((lines.length + wanted - 1) / wanted, std::min(lines.length, 4 * digits));
+  const int64_t blocks = (lines.length + span - 1) / span;
+  const Tasks tasks{lines.count * blocks, span};
+  const at::Tensor counts = words_of(tasks.count * digits);
+  at::Tensor order = words_of(total), moved_order = words_of(total), moved_keys = words_of(total * kind.words);
+  for (int64_t shift = 0; shift < kind.bits; shift += bits) {
+    const auto params = {lines.length, blocks, span, shift};
+    const auto variant = static_cast<uint32_t>(bits | kind.words << 4 | (shift == 0 ? 128 : 0));
+    run(kRadix, at::kInt, tasks, {keys, {}, counts, {}, {}}, params, variant);
+    run(kRadix, at::kInt, tasks,
+        {keys, shift == 0 ? at::Tensor() : order, running_counts(counts), moved_keys, moved_order}, params,
+        variant | 64);
+    std::swap(keys, moved_keys);
+    std::swap(order, moved_order);
+  }
+  return order;
+}
+
+at::Tensor order_by(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
+  const int64_t total = lines.count * lines.length;
+  TORCH_CHECK(total < (int64_t{1} << 31), "webgpu: sort: more than 2^31 elements");
+  constexpr int64_t kShort = 32, kCompared = int64_t{1} << 17;
+  if (lines.length > kShort && total * lines.length > kCompared) return radix_order(std::move(keys), kind, lines);
+  at::Tensor order = words_of(total);
+  run(kRank, at::kInt, {total, lines.length}, {keys, order}, {lines.length}, static_cast<uint32_t>(kind.words));
+  return order;
+}
+
+// `width` candidates per line: those chosen, or all; `order` is theirs, or they are in order.
+struct Candidates {
+  at::Tensor order, chosen;
+  int64_t width;
+};
+
+// A few of many: each block's first, and then the first of those.
+Candidates choose(const at::Tensor& input, const KeyKind& kind, const Lines& lines, int64_t taken) {
+  const int64_t wanted = std::max<int64_t>(parallel_tasks() / lines.count, 1);
+  const int64_t span = std::max((lines.length + wanted - 1) / wanted, 8 * taken);
+  const int64_t blocks = (lines.length + span - 1) / span, width = blocks * taken;
+  const at::Tensor keys = words_of(lines.count * width * kind.words);
+  Candidates result{{}, words_of(lines.count * width), width};
+  run(kind.row.first, kind.compute, {lines.count * blocks, span}, {input, keys, result.chosen},
+      {lines.length, lines.inner, blocks, span, taken}, kind.variant);
+  if (blocks > 1) result.order = order_by(keys, kind, Lines(lines.count, width));
+  return result;
+}
+
+}  // namespace
+
+at::Tensor sorted_order(const at::Tensor& input, const Lines& lines, bool descending) {
+  const KeyKind kind(input.scalar_type(), descending);
+  const int64_t total = lines.count * lines.length;
+  const at::Tensor keys = words_of(total * kind.words);
+  run(kind.row.all, kind.compute, {total}, {input, keys}, {lines.length, lines.inner}, kind.variant);
+  return order_by(keys, kind, lines);
+}
+
+void sort_into(const at::Tensor& self, int64_t dim, bool descending, int64_t first, int64_t taken,
+               const at::Tensor& values, const at::Tensor& indices) {
+  if (values.numel() == 0) return;
+  const at::Tensor input = self.contiguous();
+  const Lines lines(self, dim);
+  constexpr int64_t kFew = 64;
+  const int64_t needed = first + taken;
+  const Candidates candidates = needed <= kFew && lines.length >= 16 * needed
+                                    ? choose(input, KeyKind(self.scalar_type(), descending), lines, needed)
+                                    : Candidates{sorted_order(input, lines, descending), {}, lines.length};
+  const at::ScalarType dtype = self.scalar_type(), stored = word_dtype(dtype);
+  const at::Tensor result =
+      stored == dtype && values.is_contiguous() ? values : empty_tensor(values.sizes(), {}, stored);
+  const at::Tensor places = indices.is_contiguous() ? indices : empty_tensor(indices.sizes(), {}, at::kLong);
+  run(kTake, dtype, {lines.count * taken}, {input, candidates.order, candidates.chosen, result, places},
+      {lines.length, lines.inner, candidates.width, first, taken},
+      (candidates.order.defined() ? 1 : 0) | (candidates.chosen.defined() ? 2 : 0));
+  if (!result.is_same(values)) values.copy_(result);
+  if (!places.is_same(indices)) indices.copy_(places);
+}
+
+namespace {
+
+using Pair = std::tuple<at::Tensor, at::Tensor>;
+using PairOut = std::tuple<at::Tensor&, at::Tensor&>;
+
+using SortMeta = Structured<at::meta::structured_sort_stable, 2>;
+
+void sort(SortMeta& op, const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending) {
+  TORCH_CHECK(!self.is_complex(), " Sort does not support complex dtypes on CPU");
+  op.meta(self, stable, dim, descending);
+  sort_into(self, dim, descending, 0, self.dim() ? self.size(dim) : 1, op.outputs[0], op.outputs[1]);
+}
+
+Pair sort_stable(const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending) {
+  SortMeta op(Form::functional);
+  sort(op, self, stable, dim, descending);
+  return {op.outputs[0], op.outputs[1]};
+}
+
+PairOut sort_stable_out(const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending,
+                        at::Tensor& values, at::Tensor& indices) {
+  SortMeta op(Form::out);
+  op.outputs = {values, indices};
+  sort(op, self, stable, dim, descending);
+  return {values, indices};
+}
+
+using TopkMeta = Structured<at::meta::structured_topk, 2>;
+
+void take_top(TopkMeta& op, const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
+  TORCH_CHECK(!self.is_complex(), "topk does not support complex dtypes on CPU");
+  TORCH_CHECK(self.scalar_type() != at::kBool, "topk does not support bool dtypes on CPU");
+  op.meta(self, k, dim, largest, sorted);
+  sort_into(self, dim, largest, 0, k, op.outputs[0], op.outputs[1]);
+}
+
+Pair topk(const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
+  TopkMeta op(Form::functional);
+  take_top(op, self, k, dim, largest, sorted);
+  return {op.outputs[0], op.outputs[1]};
+}
+
+PairOut topk_out(const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, at::Tensor& values,
+                 at::Tensor& indices) {
+  TopkMeta op(Form::out);
+  op.outputs = {values, indices};
+  take_top(op, self, k, dim, largest, sorted);
+  return {values, indices};
+}
+
+PairOut kthvalue_out(const at::Tensor& self, int64_t k, int64_t dim, bool keepdim, at::Tensor& values,
+                     at::Tensor& indices) {
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  at::native::zero_numel_check_dims(self, dim, "kthvalue()");
+  TORCH_CHECK(k >= 1 && k <= (self.dim() > 0 ? self.size(dim) : 1),
+              "kthvalue(): selected number k out of range for dimension ", dim);
+  at::assert_no_overlap(self, values);
+  at::native::_reduction_with_indices_allocate_or_resize_output(values, indices, self, dim, keepdim);
+  TORCH_CHECK_NOT_IMPLEMENTED(self.scalar_type() != at::kBool || self.dim() == 0,
+                              "\"kthvalue_cpu\" not implemented for 'Bool'");
+  sort_into(self, dim, false, k - 1, 1, values, indices);
+  if (!keepdim && self.dim() > 0) {
+    values.squeeze_(dim);
+    indices.squeeze_(dim);
+  }
+  return {values, indices};
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("sort.stable", &sort_stable);
+  library.impl("sort.values_stable", &sort_stable_out);
+  library.impl("topk", &topk);
+  library.impl("topk.values", &topk_out);
+  library.impl("kthvalue.values", &kthvalue_out);
+}
+
+}  // namespace
+}  // namespace torch_webgpu

@@ -1,0 +1,138 @@
+#include "shader/program.h"
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+namespace torch_webgpu {
+namespace {
+
+struct Operand {
+  char kind;
+  std::string name;
+  DType dtype;
+  uint32_t binding;
+  bool written;
+  bool is_absent() const { return binding == kAbsent; }
+  bool is_shared() const { return written && size_bytes(dtype) < 4; }  // stores share words
+  bool is_atomic() const { return kind == 'a' || is_shared(); }
+};
+
+std::vector<Operand> operands_of(const ProgramSpec& spec) {
+  std::vector<Operand> operands;
+  std::istringstream words(spec.program->operands);
+  for (std::string word; words >> word;) {
+    const auto& place = spec.operands[operands.size()];
+    const bool written = word.back() == '!';
+    operands.push_back({word[0], word.substr(2, word.size() - 2 - (written ? 1 : 0)), static_cast<DType>(place.dtype),
+                        place.binding, written});
+  }
+  return operands;
+}
+
+class Printer {
+ public:
+  Printer(const ProgramSpec& spec, const Target& target)
+      : spec_(spec), source_(target), target_(target), compute_(static_cast<Compute>(spec.compute)) {}
+
+  std::string print() {
+    const auto operands = operands_of(spec_);
+    std::vector<std::string> elements;
+    for (const Operand& operand : operands) {
+      if (operand.is_absent()) continue;
+      if (elements.size() <= operand.binding) elements.resize(operand.binding + 1, "u32");
+      if (operand.is_atomic()) elements[operand.binding] = "atomic<u32>";
+    }
+    for (uint32_t i = 0; i < elements.size(); ++i) source_.bind(i, elements[i]);
+    source_.use(compute_);
+    source_.use("program");
+    source_.use(spec_.program->file);
+    if (spec_.program->library) source_.use(spec_.program->library);
+    source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nconst WORKGROUP = " +
+                  number(target_.workgroup) + ";\nconst VARIANT = " + number(spec_.variant) + ";\n");
+    print_param("tasks", ProgramParams::kTasks);
+    print_param("chunk", ProgramParams::kChunk);
+    uint32_t word = ProgramParams::kNamed;
+    std::istringstream names(spec_.program->params);
+    for (std::string name; names >> name;) print_param(name, word++);
+    for (uint32_t i = 0; i < operands.size(); ++i) print_operand(operands[i], ProgramParams::kOffsets + i);
+    source_.print(specialise(spec_.program->text, compute_) + "\n");
+    return source_.text();
+  }
+
+ private:
+  static std::string number(uint32_t value) { return std::to_string(value) + "u"; }
+
+  void print_param(const std::string& name, uint32_t word) {
+    source_.print("fn " + name + "() -> u32 { return " + param(word) + "; }\n");
+  }
+
+  void print_operand(const Operand& operand, uint32_t offset) {
+    const std::string type = operand.kind == 'T' ? "T" : "u32", memory = "m" + std::to_string(operand.binding);
+    const std::string head = "(place: u32) -> " + type + " {\n", at = "  let at = place + " + param(offset) + ";\n";
+    const std::string stored = "fn store_" + operand.name + "(place: u32, value: " + type + ") {\n";
+    if (operand.is_absent()) {
+      source_.print("fn load_" + operand.name + head + "  return " + type + "();\n}\n" + stored + "}\n");
+      return;
+    }
+    const auto word = [&](const std::string& index) {
+      return operand.is_atomic() ? "atomicLoad(&" + memory + "[" + index + "])" : memory + "[" + index + "]";
+    };
+    if (operand.kind == 'a') {
+      source_.print("fn load_" + operand.name + head + at + "  return " + word("at") + ";\n}\n");
+      source_.print("fn add_" + operand.name + "(place: u32, value: u32) -> u32 {\n" + at + "  return atomicAdd(&" +
+                    memory + "[at], value);\n}\n");
+      source_.print("fn exchange_" + operand.name + "(place: u32, old: u32, value: u32) -> bool {\n" + at +
+                    "  return atomicCompareExchangeWeak(&" + memory + "[at], old, value).exchanged;\n}\n");
+      return;
+    }
+    source_.use(compute_type(operand.dtype));
+    std::string raw;
+    switch (size_bytes(operand.dtype)) {
+      case 8: raw = "vec2<u32>(" + word("at * 2u") + ", " + word("at * 2u + 1u") + ")"; break;
+      case 4: raw = word("at"); break;
+      case 2: raw = "(" + word("at >> 1u") + " >> ((at & 1u) * 16u))"; break;
+      default: raw = "(" + word("at >> 2u") + " >> ((at & 3u) * 8u))"; break;
+    }
+    std::string loaded = raw, value = "value";
+    if (operand.kind == 'T') {
+      loaded = convert(compute_type(operand.dtype), compute_, from_raw(operand.dtype, raw));
+      value = to_raw(operand.dtype, convert(compute_, compute_type(operand.dtype), "value"));
+    } else if (operand.kind == 'i') {
+      loaded = word("at * 2u");
+      value = "vec2<u32>(value, 0u)";
+    }
+    source_.print("fn load_" + operand.name + head + at + "  return " + loaded + ";\n}\n");
+    if (operand.written) source_.print(stored + at + store(operand, memory, value) + "}\n");
+  }
+
+  static std::string store(const Operand& operand, const std::string& memory, const std::string& value) {
+    const uint32_t bytes = size_bytes(operand.dtype);
+    if (bytes == 8)
+      return "  let raw = " + value + ";\n  " + memory + "[at * 2u] = raw.x;\n  " + memory +
+             "[at * 2u + 1u] = raw.y;\n";
+    if (bytes == 4) return "  " + memory + "[at] = " + value + ";\n";
+    const std::string per = number(4 / bytes), bits = number(8 * bytes), mask = bytes == 2 ? "0xffffu" : "0xffu";
+    return "  let shift = (at % " + per + ") * " + bits + ";\n  atomicAnd(&" + memory + "[at / " + per + "], ~(" +
+           mask + " << shift));\n  atomicOr(&" + memory + "[at / " + per + "], (" + value + ") << shift);\n";
+  }
+
+  const ProgramSpec& spec_;
+  ShaderSource source_;
+  const Target& target_;
+  const Compute compute_;
+};
+
+}  // namespace
+
+std::string print_program(const ProgramSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+
+std::string label_program(const ProgramSpec& spec) {
+  std::string label = std::string(spec.program->name) + " (" + spec.program->file;
+  for (const Operand& operand : operands_of(spec)) {
+    label += " " + operand.name + (operand.is_absent() ? "" : std::string(":") + name(operand.dtype));
+  }
+  return label + ")";
+}
+
+}  // namespace torch_webgpu
