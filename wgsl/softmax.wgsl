@@ -3,7 +3,11 @@ struct Stat { most: f32, sum: f32, }
 
 fn fold_row(row: Row, first: u32, step: u32) -> Stat {
   var p = no_stat();
-  for (var i = first; i < steps(); i += step) { p = take(p, load_a(row.a, i), load_b(row.b, i)); }
+  var i = first;
+  for (; i + step < steps(); i += 2u * step) {
+    p = take_two(p, load_a(row.a, i), load_a(row.a, i + step), load_b(row.b, i), load_b(row.b, i + step));
+  }
+  if (i < steps()) { p = take(p, load_a(row.a, i), load_b(row.b, i)); }
   return p;
 }
 

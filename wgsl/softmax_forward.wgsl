@@ -3,26 +3,32 @@
 // A finite start: with -inf, a row that begins with -inf would give NaN.
 fn no_stat() -> Stat { return Stat(-3.4028234e38, 0.0); }
 
-// exp of x <= 0, or NaN; what would be denormal is 0.
+// exp of x <= 0, or NaN, as 2^k * exp(r); what would be denormal is 0. The error is that of the last bit or two: adding
+// 1.5 * 2^23 rounds to an integer, which stands in the low bits.
 fn exp_below(x: vec4<f32>) -> vec4<f32> {
-  let t = select(x, vec4<f32>(-87.3), x < vec4<f32>(-87.3));
-  let n = round(t * 1.44269504);
-  let k = vec4<i32>(n);
-  // vec4<f32>(k) is n, but not to a compiler that would join the two products and lose the low part of ln 2.
-  let r = fma(vec4<f32>(k), vec4<f32>(-1.42860677e-6), fma(n, vec4<f32>(-0.693145752), t));
-  var p = fma(r, vec4<f32>(1.38888889e-3), vec4<f32>(8.33333333e-3));
-  p = fma(r, p, vec4<f32>(4.16666667e-2));
-  p = fma(r, p, vec4<f32>(1.66666667e-1));
-  p = fma(r, p, vec4<f32>(0.5));
-  p = fma(r, fma(r, p, vec4<f32>(1.0)), vec4<f32>(1.0));
-  let y = p * bitcast<vec4<f32>>((k + 127) << vec4<u32>(23u));
+  let bits = bitcast<vec4<u32>>(fma(x, vec4<f32>(1.44269504), vec4<f32>(12582912.0)));
+  let k = bitcast<vec4<i32>>(bits - 0x4b400000u);
+  let r = fma(vec4<f32>(k), vec4<f32>(-0.693147181), x);
+  var p = fma(r, vec4<f32>(0.00829031), vec4<f32>(0.04189794));
+  p = fma(r, p, vec4<f32>(0.16667636));
+  p = fma(r, p, vec4<f32>(0.49999149));
+  p = fma(r, p, vec4<f32>(0.99999971));
+  p = fma(r, p, vec4<f32>(1.0));
+  let y = p * bitcast<vec4<f32>>((bits << vec4<u32>(23u)) + 0x3f800000u);
   return select(y, vec4<f32>(), x < vec4<f32>(-87.3));
 }
 
-fn take(p: Stat, a: vec4<f32>, b: vec4<f32>) -> Stat {
-  let most = max(p.most, max(max(a.x, a.y), max(a.z, a.w)));
-  let e = exp_below(a - most);
+fn largest(a: vec4<f32>) -> f32 { return max(max(a.x, a.y), max(a.z, a.w)); }
+fn raised(p: Stat, most: f32, e: vec4<f32>) -> Stat {
   return Stat(most, fma(p.sum, exp_below(vec4<f32>(p.most - most)).x, (e.x + e.y) + (e.z + e.w)));
+}
+fn take(p: Stat, a: vec4<f32>, b: vec4<f32>) -> Stat {
+  let most = max(p.most, largest(a));
+  return raised(p, most, exp_below(a - most));
+}
+fn take_two(p: Stat, a0: vec4<f32>, a1: vec4<f32>, b0: vec4<f32>, b1: vec4<f32>) -> Stat {
+  let most = max(p.most, largest(max(a0, a1)));
+  return raised(p, most, exp_below(a0 - most) + exp_below(a1 - most));
 }
 
 fn join(p: Stat, q: Stat) -> Stat {

@@ -89,8 +89,12 @@ struct Pass {
       by_quads(kept, reduced);
       kept[0].output_stride *= 4;
       spec.quads = static_cast<uint8_t>(Quads::across);
+      const bool small = accumulator_words(*spec.row, static_cast<Compute>(spec.compute)) == 1;
+      spec.columns = small && outputs() >= 4 * tile();
     }
   }
+
+  static int64_t tile() { return int64_t{kColumns} * target().workgroup; }
 
   // A workgroup per output where the reduction is long and either runs along memory or has few outputs.
   void choose_group() {
@@ -102,18 +106,18 @@ struct Pass {
   // Parts per output, so that few long reductions still fill the adapter.
   int64_t split_count() const {
     const bool software = target().software, across = spec.width() == Quads::across;
-    if (!spec.grouped && !across) return 1;
+    if (spec.columns || (!spec.grouped && !across)) return 1;
     const int64_t wanted = !software ? 256 : across ? 128 : 16, least = (software ? 4096 : 8192) / (across ? 8 : 1);
     return std::clamp<int64_t>(std::min(wanted / outputs(), length() * (spec.quads ? 4 : 1) / least), 1, 1024);
   }
 
   // A software adapter gets as many workgroups as there is work for, up to a few per core.
   Chunks grid() const {
-    const int64_t tasks = outputs() * splits;
-    const uint32_t lanes = spec.grouped ? 1 : reduce_workgroup(spec, target());
+    const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
+    const int64_t tasks = spec.columns ? up(outputs(), tile()) : outputs() * splits;
+    const uint32_t lanes = spec.grouped || spec.columns ? 1 : reduce_workgroup(spec, target());
     if (!target().software) return chunks_of(tasks, lanes);
     const int64_t groups = std::clamp<int64_t>(outputs() * length() / 1024, 1, 32);
-    const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
     const int64_t chunk = up(up(tasks, groups), lanes) * lanes;
     return {static_cast<uint32_t>(up(tasks, chunk)), static_cast<uint32_t>(chunk)};
   }

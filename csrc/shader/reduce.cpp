@@ -32,7 +32,7 @@ class Printer {
     if (row_.library) source_.use(row_.library);
     source_.use(spec_.width() == Quads::none ? "reduce_fold" : "reduce_fold_quads");
     source_.use(kernel());
-    source_.print("const WORKGROUP = " + number(workgroup_) + ";\n");
+    source_.print("const WORKGROUP = " + number(workgroup_) + ";\nconst COLUMNS = " + number(kColumns) + ";\n");
     for (const auto& [name, word] : {std::pair{"outputs", ReduceParams::kOutputs},
                                      {"reduced", ReduceParams::kReduced},
                                      {"splits", ReduceParams::kSplits},
@@ -61,7 +61,7 @@ class Printer {
   bool stores_second() const { return row_.second && !spec_.writes_parts; }
   bool by_subgroup() const { return spec_.grouped && target_.subgroup == workgroup_; }
   std::string kernel() const {
-    if (spec_.width() == Quads::across) return "reduce_across";
+    if (spec_.width() == Quads::across) return spec_.columns ? "reduce_columns" : "reduce_across";
     return !spec_.grouped ? "reduce_lane" : by_subgroup() ? "reduce_subgroup" : "reduce_group";
   }
   std::string bound(DType dtype) const { return !spec_.writes_parts && size_bytes(dtype) < 4 ? "atomic<u32>" : "u32"; }
