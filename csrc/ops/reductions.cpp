@@ -1,4 +1,5 @@
-// The table of reductions.
+// The table of reductions, and those with one result of their own form.
+#include <ATen/native/ReduceOpsUtils.h>
 #include <ATen/ops/all_meta.h>
 #include <ATen/ops/amax_meta.h>
 #include <ATen/ops/amin_meta.h>
@@ -9,26 +10,25 @@
 #include <ATen/ops/item.h>
 #include <ATen/ops/mean_meta.h>
 #include <ATen/ops/ne.h>
+#include <ATen/ops/prod_meta.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/sum_meta.h>
 #include <torch/library.h>
 
 #include "ops/native.h"
 #include "ops/reduce.h"
+#include "ops/reduce_rows.h"
 #include "ops/structured.h"
 
 namespace torch_webgpu {
 namespace {
 
-// Of equal values the first wins, and NaN wins over all.
-#define FIRST_BEST(better)                                                      \
-  "if (p.y == 0xffffffffu) { return q; } if (q.y == 0xffffffffu) { return p; }" \
-  "let nan_p = is_nan(p.x); let nan_q = is_nan(q.x);"                           \
-  "let tie = (nan_p && nan_q) || eq(p.x, q.x);"                                 \
-  "if ((tie && q.y < p.y) || (!tie && !nan_p && (nan_q || " better "(q.x, p.x)))) { return q; } return p;"
-
 // clang-format off
 //                           name      fields  identity                  map         combine                           finish
 constexpr ReduceRow kSum    {"sum",    "T",    "zero",                   "a",        "return Acc(add(p.x, q.x));",     "p.x"};
+constexpr ReduceRow kNansum {"nansum", "T",    "zero",                   "select(a, zero, is_nan(a))", "return Acc(add(p.x, q.x));", "p.x"};
+constexpr ReduceRow kProd   {"prod",   "T",    "one",                    "a",        "return Acc(mul(p.x, q.x));",     "p.x"};
+constexpr ReduceRow kNonzero{"count_nonzero", "u", "0u",                 "u32(ne(a, zero))", "return Acc(p.x + q.x);", "p.x", ReduceRow::index};
 constexpr ReduceRow kMean   {"mean",   "T",    "zero",                   "a",        "return Acc(add(p.x, q.x));",     "p.x / f32(count)"};
 constexpr ReduceRow kAmax   {"amax",   "T",    "lowest()",               "a",        "return Acc(max(p.x, q.x));",     "p.x"};
 constexpr ReduceRow kAmin   {"amin",   "T",    "highest()",              "a",        "return Acc(min(p.x, q.x));",     "p.x"};
@@ -87,6 +87,46 @@ struct Reduction<Meta, Row, Compute, void (Base::*)(const at::Tensor&, Rest...)>
   static void collect(Collected&, bool&, std::optional<at::ScalarType>) {}
 };
 
+// The one result of all elements, or of `dims`, for ops that PyTorch has no structured rules for.
+at::Tensor reduced(const ReduceRow& row, const at::Tensor& self, DimList dims, bool keepdim, at::ScalarType dtype,
+                   at::ScalarType compute) {
+  const auto shape = at::meta::get_reduction_shape(self, dims.value_or(at::IntArrayRef()), keepdim);
+  const at::Tensor result = empty_tensor(shape, {}, dtype);
+  reduce(row, self, dims, keepdim, result, compute);
+  return result;
+}
+
+at::Tensor prod(const at::Tensor& self, std::optional<at::ScalarType> dtype) {
+  const at::ScalarType type = at::native::get_dtype_from_self(self, dtype, true);
+  return reduced(kProd, self, {}, false, type, type);
+}
+
+at::Tensor& nansum_out(const at::Tensor& self, DimList dims, bool keepdim, std::optional<at::ScalarType> dtype,
+                       at::Tensor& out) {
+  if (c10::isIntegralType(self.scalar_type(), true)) return at::sum_out(out, self, dims, keepdim, dtype);
+  const at::ScalarType type = at::native::get_dtype_from_result(out, dtype);
+  TORCH_CHECK(out.scalar_type() == type, "nansum: provided dtype must match dtype of result. Got ", type, " and ",
+              out.scalar_type(), ".");
+  at::native::resize_output(out, at::meta::get_reduction_shape(self, dims.value_or(at::IntArrayRef()), keepdim));
+  reduce(kNansum, self, dims, keepdim, out, type);
+  return out;
+}
+
+at::Tensor nansum(const at::Tensor& self, DimList dims, bool keepdim, std::optional<at::ScalarType> dtype) {
+  if (c10::isIntegralType(self.scalar_type(), true)) return at::sum(self, dims, keepdim, dtype);
+  const at::ScalarType type = at::native::get_dtype_from_self(self, dtype, true);
+  return reduced(kNansum, self, dims, keepdim, type, type);
+}
+
+at::Tensor count_nonzero(const at::Tensor& self, at::IntArrayRef dims) {
+  return reduced(kNonzero, self, dims, false, at::kLong, self.scalar_type());
+}
+
+at::Tensor trace(const at::Tensor& self) {
+  TORCH_CHECK(self.dim() == 2, "trace: expected a matrix");
+  return at::sum(self.diagonal());
+}
+
 bool equal(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(self.device() == other.device(), "Cannot compare two tensors on different devices. Got: ", self.device(),
               " and ", other.device());
@@ -109,6 +149,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   //         name    overload      out overload  row      computes in the dtype of
   REDUCTION( sum,    _dim_IntList, IntList_out,  kSum,    of_output)
   REDUCTION( mean,   _dim,         out,          kMean,   of_output)
+  REDUCTION( prod,   _dim_int,     int_out,      kProd,   of_output)
   REDUCTION( amax,   ,             out,          kAmax,   of_input)
   REDUCTION( amin,   ,             out,          kAmin,   of_input)
   REDUCTION( any,    ,             all_out,      kAny,    of_bool)
@@ -117,6 +158,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   REDUCTION( all,    _dim,         out,          kAll,    of_bool)
   REDUCTION( argmax, ,             out,          kArgmax, of_input)
   REDUCTION( argmin, ,             out,          kArgmin, of_input)
+  native<&prod>(library, "prod");
+  native<&nansum>(library, "nansum");
+  native<&nansum_out>(library, "nansum.out");
+  native<&count_nonzero>(library, "count_nonzero.dim_IntList");
+  native<&trace>(library, "trace");
   native<&equal>(library, "equal");
 }
 // clang-format on

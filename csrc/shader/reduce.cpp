@@ -14,39 +14,62 @@ class Printer {
         row_(*spec.row),
         params_(spec),
         source_(target),
+        target_(target),
         workgroup_(reduce_workgroup(spec, target)),
         input_(static_cast<DType>(spec.input)),
         output_(static_cast<DType>(spec.output)),
+        second_(static_cast<DType>(spec.second)),
         compute_(static_cast<Compute>(spec.compute)) {}
 
   std::string print() {
-    const bool shared_words = !spec_.writes_parts && size_bytes(output_) < 4;
-    source_.bind(0, shared_words ? "atomic<u32>" : "u32");
-    source_.bind(1, "u32");
+    source_.bind(0, bound(output_));
+    source_.bind(1, input_element());
+    if (stores_second()) source_.bind(2, bound(second_));
     source_.use(compute_);
     source_.use(compute_type(input_));
     source_.use(compute_type(output_));
-    source_.use("reduce_fold");
-    source_.use(spec_.grouped ? "reduce_group" : "reduce_lane");
-    source_.print("const WORKGROUP = " + number(workgroup_) + ";\n");
+    if (stores_second()) source_.use(compute_type(second_));
+    if (row_.library) source_.use(row_.library);
+    source_.use(spec_.width() == Quads::none ? "reduce_fold" : "reduce_fold_quads");
+    source_.use(kernel());
+    source_.print("const WORKGROUP = " + number(workgroup_) + ";\nconst COLUMNS = " + number(kColumns) + ";\n");
     for (const auto& [name, word] : {std::pair{"outputs", ReduceParams::kOutputs},
                                      {"reduced", ReduceParams::kReduced},
                                      {"splits", ReduceParams::kSplits},
                                      {"span", ReduceParams::kSpan},
-                                     {"chunk", ReduceParams::kChunk}}) {
+                                     {"chunk", ReduceParams::kChunk},
+                                     {"reduced_count", ReduceParams::kCount}}) {
       source_.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
     }
+    source_.print("fn scalar() -> f32 { return " + param_value(Compute::f32, ReduceParams::kScalar) + "; }\n");
     print_accumulator();
     print_offset("kept_offset", ReduceParams::kInputOffset, params_.kept, params_.kept_size(0),
                  params_.kept_input_stride(0));
     print_offset("out_offset", ReduceParams::kOutputOffset, params_.kept, params_.kept_size(0),
                  params_.kept_output_stride(0));
-    print_element();
-    print_store();
+    if (spec_.width() == Quads::none) {
+      print_element();
+    } else {
+      print_quad();
+    }
+    if (by_subgroup()) print_exchange();
+    spec_.writes_parts ? print_store_part() : print_store();
     return source_.text();
   }
 
  private:
+  bool stores_second() const { return row_.second && !spec_.writes_parts; }
+  bool by_subgroup() const { return spec_.grouped && target_.subgroup == workgroup_; }
+  std::string kernel() const {
+    if (spec_.width() == Quads::across) return spec_.columns ? "reduce_columns" : "reduce_across";
+    return !spec_.grouped ? "reduce_lane" : by_subgroup() ? "reduce_subgroup" : "reduce_group";
+  }
+  std::string bound(DType dtype) const { return !spec_.writes_parts && size_bytes(dtype) < 4 ? "atomic<u32>" : "u32"; }
+  std::string input_element() const {
+    if (spec_.width() == Quads::none) return "u32";
+    return size_bytes(input_) == 1 ? "u32" : size_bytes(input_) == 2 ? "vec2<u32>" : "vec4<u32>";
+  }
+
   Compute field_type(char field) const { return field == 'T' ? compute_ : field == 'f' ? Compute::f32 : Compute::i32; }
   std::string field_wgsl(char field) const { return field == 'u' ? "u32" : wgsl_type(field_type(field)); }
 
@@ -81,8 +104,66 @@ class Printer {
       source_.print("  return Acc(" + parts() + ");\n}\n");
       return;
     }
-    source_.print("  let a = " + convert(compute_type(input_), compute_, from_raw(input_, raw())) +
-                  ";\n  let index = i;\n  return Acc(" + specialise(row_.map, compute_) + ");\n}\n");
+    source_.print("  return " + mapped(raw(), "i") + ";\n}\n" + map_text());
+  }
+
+  std::string mapped(const std::string& raw, const std::string& index) const {
+    return "mapped(" + convert(compute_type(input_), compute_, from_raw(input_, raw)) + ", " + index + ")";
+  }
+  std::string map_text() const {
+    return std::string("fn mapped(a: ") + wgsl_type(compute_) + ", index: u32) -> Acc { return Acc(" +
+           specialise(row_.map, compute_) + "); }\n";
+  }
+
+  // Four elements at once. Along memory, `i` counts quads of an output; across outputs, elements.
+  void print_quad() {
+    const bool along = spec_.width() == Quads::along;
+    source_.print("struct Quad { a: Acc, b: Acc, c: Acc, d: Acc, }\nfn quad(base: u32, i: u32) -> Quad {\n");
+    if (spec_.edges) {
+      source_.print("  let at = base / 4u + i;\n  let first = at * 4u - base;\n");
+    } else {
+      source_.print("  var at = base;\n" + walk(params_.reduced, params_.reduced_size(0), params_.reduced_stride(0)));
+      source_.print(along ? "  let first = i * 4u;\n" : "  let first = i;\n");
+    }
+    if (size_bytes(input_) == 8) {
+      source_.print("  let q = m1[at * 2u];\n  let h = m1[at * 2u + 1u];\n");
+    } else {
+      source_.print("  let q = m1[at];\n");
+    }
+    std::string all;
+    for (uint32_t j = 0; j < 4; ++j) {
+      const std::string value = mapped(quad_raw(j), along ? "first + " + number(j) : "first"),
+                        name = std::string(1, "abcd"[j]);
+      if (spec_.edges) {
+        source_.print("  var " + name + " = identity();\n  if (first + " + number(j) + " < reduced_count()) { " + name +
+                      " = " + value + "; }\n");
+      } else {
+        source_.print("  let " + name + " = " + value + ";\n");
+      }
+    }
+    source_.print("  return Quad(a, b, c, d);\n}\n" + map_text());
+  }
+
+  std::string quad_raw(uint32_t j) const {
+    switch (size_bytes(input_)) {
+      case 8: return std::string(j < 2 ? "q" : "h") + (j % 2 ? ".zw" : ".xy");
+      case 4: return std::string("q.") + "xyzw"[j];
+      case 2: return std::string(j < 2 ? "(q.x" : "(q.y") + (j % 2 ? " >> 16u)" : " & 0xffffu)");
+      default: return "((q >> " + number(8 * j) + ") & 0xffu)";
+    }
+  }
+
+  // The accumulator of the lane whose number differs in the bits of `mask`.
+  void print_exchange() {
+    source_.use_subgroups();
+    source_.print("fn exchange(p: Acc, mask: u32) -> Acc {\n  return Acc(");
+    for (size_t i = 0; row_.fields[i]; ++i) {
+      const std::string field = std::string("p.") + "xyz"[i];
+      const bool boolean = row_.fields[i] == 'T' && compute_ == Compute::boolean;
+      source_.print((i ? ", " : "") + (boolean ? "subgroupShuffleXor(u32(" + field + "), mask) != 0u"
+                                               : "subgroupShuffleXor(" + field + ", mask)"));
+    }
+    source_.print(");\n}\n");
   }
 
   std::string raw() const {
@@ -117,52 +198,81 @@ class Printer {
     return text;
   }
 
-  void print_store() {
+  // An accumulator into the scratch buffer.
+  void print_store_part() {
+    const uint32_t words = accumulator_words(row_, compute_);
+    uint32_t word = 0;
     source_.print("fn store(task: u32, p: Acc) {\n");
-    if (spec_.writes_parts) {
-      const uint32_t words = accumulator_words(row_, compute_);
-      uint32_t word = 0;
-      for (size_t i = 0; row_.fields[i]; ++i) {
-        const std::string field = std::string("p.") + "xyz"[i];
-        const auto put = [&](const std::string& value) {
-          source_.print("  m0[task * " + number(words) + " + " + number(word++) + "] = " + value + ";\n");
-        };
-        if (row_.fields[i] == 'u') {
-          put(field);
-        } else if (field_type(row_.fields[i]) == Compute::i64) {
-          put(field + ".x");
-          put(field + ".y");
-        } else {
-          put(field_type(row_.fields[i]) == Compute::boolean ? "u32(" + field + ")" : "bitcast<u32>(" + field + ")");
-        }
+    for (size_t i = 0; row_.fields[i]; ++i) {
+      const std::string field = std::string("p.") + "xyz"[i];
+      const auto put = [&](const std::string& value) {
+        source_.print("  m0[task * " + number(words) + " + " + number(word++) + "] = " + value + ";\n");
+      };
+      if (row_.fields[i] == 'u') {
+        put(field);
+      } else if (field_type(row_.fields[i]) == Compute::i64) {
+        put(field + ".x");
+        put(field + ".y");
+      } else {
+        put(field_type(row_.fields[i]) == Compute::boolean ? "u32(" + field + ")" : "bitcast<u32>(" + field + ")");
       }
-      source_.print("}\n");
-      return;
     }
-    source_.print("  let count = reduced_count();\n  let value = " + specialise(row_.finish, compute_) +
-                  ";\n  let at = out_offset(task);\n");
-    const bool is_index = row_.result == ReduceRow::index;
-    const std::string raw =
-        is_index ? "vec2<u32>(value, 0u)" : to_raw(output_, convert(compute_, compute_type(output_), "value"));
-    switch (size_bytes(output_)) {
-      case 8: source_.print("  let raw = " + raw + ";\n  m0[at * 2u] = raw.x;\n  m0[at * 2u + 1u] = raw.y;\n"); break;
-      case 4: source_.print("  m0[at] = " + raw + ";\n"); break;
+    source_.print("}\n");
+    // The parts of an output lie side by side.
+    if (spec_.width() == Quads::across) {
+      print_store_quad("store", "(task / splits()) * 4u * splits() + task % splits()", "splits()");
+    }
+  }
+
+  void print_store() {
+    source_.print("fn store(task: u32, p: Acc) { put(out_offset(task), p); }\n");
+    if (spec_.width() == Quads::across) {
+      print_store_quad("put", "out_offset(task)", param(params_.kept_output_stride(0)) + " / 4u");
+    }
+    source_.print("fn put(at: u32, p: Acc) {\n  let count = reduced_count();\n");
+    print_result("m0", "at", output_, row_.finish, row_.result);
+    if (row_.second) {
+      source_.print("  let beside = at - " + param(ReduceParams::kOutputOffset) + " + " +
+                    param(ReduceParams::kSecondOffset) + ";\n");
+      print_result("m2", "beside", second_, row_.second, row_.second_result);
+    }
+    source_.print("}\n");
+  }
+
+  void print_store_quad(const std::string& store, const std::string& at, const std::string& by) {
+    source_.print("fn store_quad(task: u32, p: Quad) {\n  let at = " + at + ";\n  let by = " + by + ";\n  " + store +
+                  "(at, p.a);\n  " + store + "(at + by, p.b);\n  " + store + "(at + 2u * by, p.c);\n  " + store +
+                  "(at + 3u * by, p.d);\n}\n");
+  }
+
+  void print_result(const std::string& memory, const std::string& at, DType dtype, const char* finish,
+                    ReduceRow::Result kind) {
+    const std::string text = specialise(finish, compute_),
+                      raw = kind == ReduceRow::index ? "vec2<u32>(" + text + ", 0u)"
+                                                     : to_raw(dtype, convert(compute_, compute_type(dtype), text));
+    switch (size_bytes(dtype)) {
+      case 8:
+        source_.print("  let raw_" + memory + " = " + raw + ";\n  " + memory + "[" + at + " * 2u] = raw_" + memory +
+                      ".x;\n  " + memory + "[" + at + " * 2u + 1u] = raw_" + memory + ".y;\n");
+        break;
+      case 4: source_.print("  " + memory + "[" + at + "] = " + raw + ";\n"); break;
       default: {
-        const std::string per = number(4 / size_bytes(output_)), bits = number(8 * size_bytes(output_));
-        source_.print("  let shift = (at % " + per + ") * " + bits + ";\n  atomicAnd(&m0[at / " + per + "], ~(" +
-                      (size_bytes(output_) == 2 ? "0xffffu" : "0xffu") + " << shift));\n  atomicOr(&m0[at / " + per +
-                      "], (" + raw + ") << shift);\n");
+        const std::string per = number(4 / size_bytes(dtype)), bits = number(8 * size_bytes(dtype)),
+                          word = "&" + memory + "[" + at + " / " + per + "]", shift = "shift_" + memory;
+        source_.print("  let " + shift + " = (" + at + " % " + per + ") * " + bits + ";\n  atomicAnd(" + word + ", ~(" +
+                      (size_bytes(dtype) == 2 ? "0xffffu" : "0xffu") + " << " + shift + "));\n  atomicOr(" + word +
+                      ", (" + raw + ") << " + shift + ");\n");
       }
     }
-    source_.print("}\nfn reduced_count() -> u32 { return " + param(ReduceParams::kCount) + "; }\n");
   }
 
   const ReduceSpec& spec_;
   const ReduceRow& row_;
   const ReduceParams params_;
   ShaderSource source_;
+  const Target& target_;
   const uint32_t workgroup_;
-  const DType input_, output_;
+  const DType input_, output_, second_;
   const Compute compute_;
 };
 

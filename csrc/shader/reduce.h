@@ -8,7 +8,8 @@
 
 namespace torch_webgpu {
 
-// A row of the table of reductions. Texts are WGSL in functions that exist for every type (see specialise).
+// A row of the table of reductions. Texts are WGSL in functions that exist for every type (see specialise); scalar() is
+// the launch's one number, an f32.
 struct ReduceRow {
   const char* name;
   const char* fields;    // of the accumulator, named x, y, z: T the compute type, u a u32, f an f32
@@ -17,25 +18,42 @@ struct ReduceRow {
   const char* combine;   // statements that return the accumulator of p and q
   const char* finish;    // the result, of the accumulator p of `count` elements
   enum Result : uint8_t { value, index } result = value;
+  const char* second = nullptr;  // another result of the same accumulator
+  Result second_result = value;
+  const char* library = nullptr;  // a file below wgsl/ with functions of the texts
+};
+
+// Which four elements a step takes, where four neighbours in memory can be loaded at once.
+enum class Quads : uint8_t {
+  none,
+  along,   // four of one output: the reduction runs along memory
+  across,  // one each of four outputs that lie side by side
 };
 
 struct ReduceSpec {
   const ReduceRow* row;
-  uint8_t input, output;  // DType
-  uint8_t compute;        // Compute
+  uint8_t input, output, second;  // DType
+  uint8_t compute;                // Compute
   uint8_t kept_rank, reduced_rank;
   uint8_t grouped : 1;      // a workgroup per output, not an invocation
   uint8_t reads_parts : 1;  // the elements are accumulators
   uint8_t writes_parts : 1;
-  uint8_t : 5;
-  uint8_t unused[2];
+  uint8_t quads : 2;
+  uint8_t edges : 1;  // of quads along memory the first and the last may be partly of other outputs
+  uint8_t columns : 1;  // across outputs: several quads of them per lane
+  uint8_t : 1;
+  uint8_t unused;
+
+  Quads width() const { return static_cast<Quads>(quads); }
 };
 static_assert(sizeof(ReduceSpec) == 16);
 
-// Where things are in the parameters, in words.
+// Where things are in the parameters, in words. With quads, sizes of the dimension they lie in, offset and strides of
+// the input are in quads (but for `edges`, where only steps are).
 struct ReduceParams {
   static constexpr uint32_t kOutputs = 0, kReduced = 1, kInputOffset = 2, kOutputOffset = 3, kSplits = 4, kSpan = 5,
-                            kChunk = 6, kCount = 7, kFirst = 8;  // kCount: elements per output, over all parts
+                            kChunk = 6, kCount = 7,  // kCount: elements per output, over all parts
+      kSecondOffset = 8, kScalar = 9, kFirst = 10;
   explicit ReduceParams(const ReduceSpec& spec) : kept(spec.kept_rank), reduced(spec.reduced_rank) {}
   uint32_t kept_size(uint32_t dim) const { return kFirst + dim; }
   uint32_t kept_input_stride(uint32_t dim) const { return kFirst + kept + dim; }
@@ -46,6 +64,9 @@ struct ReduceParams {
 
   uint32_t kept, reduced;
 };
+
+// Quads of outputs that a lane takes with `columns`: what it loads of a row then fills cache lines side by side.
+constexpr uint32_t kColumns = 4;
 
 uint32_t accumulator_words(const ReduceRow& row, Compute type);
 uint32_t reduce_workgroup(const ReduceSpec& spec, const Target& target);

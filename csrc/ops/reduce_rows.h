@@ -1,0 +1,9 @@
+// Texts that rows of several families share.
+#pragma once
+
+// Of equal values the first wins, and NaN wins over all.
+#define FIRST_BEST(better)                                                      \
+  "if (p.y == 0xffffffffu) { return q; } if (q.y == 0xffffffffu) { return p; }" \
+  "let nan_p = is_nan(p.x); let nan_q = is_nan(q.x);"                           \
+  "let tie = (nan_p && nan_q) || eq(p.x, q.x);"                                 \
+  "if ((tie && q.y < p.y) || (!tie && !nan_p && (nan_q || " better "(q.x, p.x)))) { return q; } return p;"

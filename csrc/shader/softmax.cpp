@@ -1,0 +1,148 @@
+#include "shader/softmax.h"
+
+namespace torch_webgpu {
+namespace {
+
+const char* const kNames[] = {"out", "a", "b"};
+const char* const kKinds[] = {"softmax", "log_softmax", "softmax_backward", "log_softmax_backward"};
+
+std::string number(uint32_t value) { return std::to_string(value) + "u"; }
+
+class Printer {
+ public:
+  Printer(const SoftmaxSpec& spec, const Target& target)
+      : spec_(spec), params_(spec), source_(target), target_(target), kind_(static_cast<SoftmaxKind>(spec.kind)) {}
+
+  std::string print() {
+    const bool backward = kind_ == SoftmaxKind::softmax_backward || kind_ == SoftmaxKind::log_softmax_backward;
+    const bool log = kind_ == SoftmaxKind::log_softmax || kind_ == SoftmaxKind::log_softmax_backward;
+    uint32_t bindings = 1;
+    for (uint32_t i = 1; i < spec_.operands; ++i) bindings = std::max<uint32_t>(bindings, spec_.binding[i] + 1);
+    for (uint32_t i = 0; i < bindings; ++i) source_.bind(i, element(i));
+    source_.use(Compute::f32);
+    source_.use("softmax");
+    source_.use(backward ? "softmax_backward" : "softmax_forward");
+    const bool by_subgroup = target_.subgroup == target_.workgroup;
+    if (spec_.grouped && by_subgroup) source_.use_subgroups();
+    source_.use(!spec_.grouped ? "softmax_lane" : by_subgroup ? "softmax_subgroup" : "softmax_group");
+    source_.print("const WORKGROUP = " + number(target_.workgroup) + ";\nconst LOG = " + (log ? "true" : "false") +
+                  ";\n");
+    for (const auto& [name, word] : {std::pair{"rows", SoftmaxParams::kRows},
+                                     {"length", SoftmaxParams::kLength},
+                                     {"chunk", SoftmaxParams::kChunk}}) {
+      source_.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
+    }
+    source_.print(std::string("fn steps() -> u32 { return ") + (spec_.quads ? "length()" : "(length() + 3u) / 4u") +
+                  "; }\n");
+    print_row();
+    for (uint32_t i = 1; i < kSoftmaxOperands; ++i) print_load(i, backward ? "0.0" : "-inf_f32()");
+    print_store();
+    return source_.text();
+  }
+
+ private:
+  DType dtype(uint32_t operand) const { return static_cast<DType>(spec_.dtype[operand]); }
+  uint32_t bytes(uint32_t operand) const { return size_bytes(dtype(operand)); }
+
+  // With quads all operands are of one dtype.
+  std::string element(uint32_t binding) const {
+    if (spec_.quads) return bytes(0) == 2 ? "vec2<u32>" : "vec4<u32>";
+    return binding == 0 && bytes(0) == 2 ? "atomic<u32>" : "u32";
+  }
+
+  void print_row() {
+    source_.print("struct Row { out: u32, a: u32, b: u32, }\nfn row_at(i: u32) -> Row {\n");
+    for (uint32_t i = 0; i < kSoftmaxOperands; ++i) {
+      source_.print(std::string("  var ") + kNames[i] + " = " + param(params_.offset(i)) + ";\n");
+    }
+    if (spec_.rank) source_.print("  var rest = i;\n");
+    for (uint32_t dim = 0; dim < spec_.rank; ++dim) {
+      const bool outermost = dim + 1 == spec_.rank;
+      const std::string size = param(params_.size(dim)), at = "d" + std::to_string(dim);
+      source_.print("  let " + at + " = " + (outermost ? std::string("rest") : "rest % " + size) + ";\n");
+      if (!outermost) source_.print("  rest /= " + size + ";\n");
+      for (uint32_t i = 0; i < spec_.operands; ++i) {
+        source_.print(std::string("  ") + kNames[i] + " += " + at + " * " + param(params_.stride(i, dim)) + ";\n");
+      }
+    }
+    source_.print("  return Row(out, a, b);\n}\n");
+  }
+
+  std::string raw(uint32_t operand) const {
+    const std::string memory = "m" + std::to_string(spec_.binding[operand]);
+    return bytes(operand) == 4 ? memory + "[at]" : "(" + memory + "[at >> 1u] >> ((at & 1u) * 16u))";
+  }
+
+  // Four elements of a row; those beyond its end are `rest`.
+  void print_load(uint32_t operand, const std::string& rest) {
+    const std::string name = kNames[operand];
+    source_.print("fn load_" + name + "(base: u32, i: u32) -> vec4<f32> {\n");
+    if (operand >= spec_.operands) {
+      source_.print("  return vec4<f32>();\n}\n");
+      return;
+    }
+    if (spec_.quads) {
+      source_.print("  let q = m" + std::to_string(spec_.binding[operand]) + "[base + i];\n  return ");
+      if (bytes(operand) == 4) {
+        source_.print("bitcast<vec4<f32>>(q);\n}\n");
+      } else {
+        const auto part = [&](const char* word, const char* shift) {
+          return from_raw(dtype(operand), std::string("(q.") + word + shift + ")");
+        };
+        source_.print("vec4<f32>(" + part("x", " & 0xffffu") + ", " + part("x", " >> 16u") + ", " +
+                      part("y", " & 0xffffu") + ", " + part("y", " >> 16u") + ");\n}\n");
+      }
+      return;
+    }
+    source_.print("  let left = length() - i * 4u;\n  let by = " + param(params_.row_stride(operand)) +
+                  ";\n  var at = base + i * 4u * by;\n  var v = vec4<f32>(" + rest +
+                  ");\n  v.x = " + from_raw(dtype(operand), raw(operand)) + ";\n");
+    for (uint32_t j = 1; j < 4; ++j) {
+      source_.print("  at += by;\n  if (left > " + number(j) + ") { v." + "xyzw"[j] + " = " +
+                    from_raw(dtype(operand), raw(operand)) + "; }\n");
+    }
+    source_.print("  return v;\n}\n");
+  }
+
+  void print_store() {
+    source_.print("fn store(base: u32, i: u32, v: vec4<f32>) {\n");
+    const auto stored = [&](uint32_t j) { return to_raw(dtype(0), std::string("v.") + "xyzw"[j]); };
+    if (spec_.quads) {
+      source_.print(bytes(0) == 4 ? "  m0[base + i] = bitcast<vec4<u32>>(v);\n}\n"
+                                  : "  m0[base + i] = vec2<u32>(" + stored(0) + " | (" + stored(1) + " << 16u), " +
+                                        stored(2) + " | (" + stored(3) + " << 16u));\n}\n");
+      return;
+    }
+    source_.print("  let left = length() - i * 4u;\n  let by = " + param(params_.row_stride(0)) +
+                  ";\n  var at = base + i * 4u * by;\n");
+    for (uint32_t j = 0; j < 4; ++j) {
+      source_.print("  if (left > " + number(j) + ") {\n");
+      if (bytes(0) == 4) {
+        source_.print("    m0[at] = " + stored(j) + ";\n");
+      } else {
+        source_.print(
+            "    let shift = (at & 1u) * 16u;\n    atomicAnd(&m0[at >> 1u], ~(0xffffu << shift));\n"
+            "    atomicOr(&m0[at >> 1u], " +
+            stored(j) + " << shift);\n");
+      }
+      source_.print("  }\n  at += by;\n");
+    }
+    source_.print("}\n");
+  }
+
+  const SoftmaxSpec& spec_;
+  const SoftmaxParams params_;
+  ShaderSource source_;
+  const Target& target_;
+  const SoftmaxKind kind_;
+};
+
+}  // namespace
+
+std::string print_softmax(const SoftmaxSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+
+std::string label_softmax(const SoftmaxSpec& spec) {
+  return std::string(kKinds[spec.kind]) + "(" + name(static_cast<DType>(spec.dtype[1])) + ")";
+}
+
+}  // namespace torch_webgpu
