@@ -4,6 +4,7 @@
 #include <ATen/Utils.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "device/context.h"
 
@@ -22,6 +23,13 @@ void Generator::set_current_seed(uint64_t seed) {
 uint64_t Generator::seed() {
   set_current_seed(c10::detail::getNonDeterministicRandom(true));
   return seed_;
+}
+
+Generator::Blocks Generator::take(uint64_t blocks) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Blocks taken{seed_, offset_};
+  offset_ += blocks;
+  return taken;
 }
 
 c10::intrusive_ptr<c10::TensorImpl> Generator::get_state() const {

@@ -17,6 +17,12 @@ struct Generator final : c10::GeneratorImpl {
   void set_state(const c10::TensorImpl& state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
 
+  // Takes the next `blocks` blocks of four words for one op, from any thread.
+  struct Blocks {
+    uint64_t seed, first;
+  };
+  Blocks take(uint64_t blocks);
+
  private:
   Generator* clone_impl() const override;
 

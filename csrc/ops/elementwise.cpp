@@ -40,11 +40,13 @@ c10::Scalar cpu_value(const at::TensorIteratorBase& iterator, int operand, at::S
 
 class Elementwise {
  public:
-  Elementwise(const PointwiseRow& row, at::ScalarType compute, Scalars scalars, bool bits)
+  Elementwise(const PointwiseRow& row, at::ScalarType compute, Scalars scalars, c10::ArrayRef<uint32_t> words,
+              bool bits)
       : row_(row),
         common_(compute),
         compute_(compute_type(kernel_dtype(compute, row.name))),
         scalars_(scalars),
+        words_(words),
         bits_(bits) {}
 
   void run(at::TensorIteratorBase& iterator) {
@@ -52,7 +54,7 @@ class Elementwise {
     Launch launch;
     if (record(iterator, launch)) return runtime().stream.dispatch(launch);
     // Some operand reaches further than one binding may: halve the work until it does not.
-    TORCH_INTERNAL_ASSERT(iterator.numel() > 1);
+    TORCH_INTERNAL_ASSERT(iterator.numel() > 1 && !(row_.flags & (PointwiseRow::has_index | PointwiseRow::random)));
     auto first = iterator.split(iterator.get_dim_to_split());
     run(*first);
     run(iterator);
@@ -122,6 +124,8 @@ class Elementwise {
     params[PointwiseParams::kChunk] = chunk;
     params[PointwiseParams::kElements] = static_cast<uint32_t>(elements);
     for (uint32_t s = 0; s < row_.scalars; ++s) write_scalar(&params[at.scalar(s)], compute_, **(scalars_.begin() + s));
+    TORCH_INTERNAL_ASSERT(words_.size() == row_.words);
+    std::copy(words_.begin(), words_.end(), &params[at.word(0)]);
     const bool exact = row_.flags & PointwiseRow::returns_bool;
     for (int i = 0; i < operands; ++i) {
       if (places[i].bytes == 0) {
@@ -254,17 +258,19 @@ class Elementwise {
   const at::ScalarType common_;
   const Compute compute_;
   const Scalars scalars_;
+  const c10::ArrayRef<uint32_t> words_;
   const bool bits_;
 };
 
 }  // namespace
 
-void elementwise(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute, Scalars scalars) {
-  Elementwise(row, compute, scalars, false).run(iterator);
+void elementwise(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute, Scalars scalars,
+                 c10::ArrayRef<uint32_t> words) {
+  Elementwise(row, compute, scalars, words, false).run(iterator);
 }
 
 void elementwise_bits(at::TensorIteratorBase& iterator, const PointwiseRow& row, Scalars scalars) {
-  Elementwise(row, iterator.element_size(0) == 8 ? at::kLong : at::kInt, scalars, true).run(iterator);
+  Elementwise(row, iterator.element_size(0) == 8 ? at::kLong : at::kInt, scalars, {}, true).run(iterator);
 }
 
 }  // namespace torch_webgpu

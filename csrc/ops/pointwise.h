@@ -23,8 +23,8 @@ constexpr uint8_t count_scalars(const char* formula) {
 }
 
 constexpr PointwiseRow make_row(const char* name, const char* formula, uint8_t flags = PointwiseRow::none,
-                                const char* library = nullptr) {
-  return {name, formula, flags, count_scalars(formula), library};
+                                const char* library = nullptr, uint8_t words = 0) {
+  return {name, formula, flags, count_scalars(formula), library, words};
 }
 
 namespace detail {

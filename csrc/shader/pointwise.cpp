@@ -19,7 +19,9 @@ class Printer {
     for (uint32_t binding = 0; binding < spec_.binding_count; ++binding) source_.bind(binding, element_of(binding));
     source_.use(compute_);
     if (spec_.row->library) source_.use(spec_.row->library);
+    if (is_random()) source_.use("philox");
     for (uint32_t i = 0; i < spec_.operand_count; ++i) source_.use(compute_type(spec_.dtype(i)));
+    print_words();
     print_apply();
     if (store_ != Store::quads) print_value();
     print_main();
@@ -47,15 +49,31 @@ class Printer {
   Compute result_type() const { return (spec_.row->flags & PointwiseRow::returns_bool) ? Compute::boolean : compute_; }
 
   bool has_index() const { return spec_.row->flags & PointwiseRow::has_index; }
+  bool is_random() const { return spec_.row->flags & PointwiseRow::random; }
+  bool own_block() const { return spec_.row->flags & PointwiseRow::own_block; }
+
+  void print_words() {
+    if (spec_.row->words == 0) return;
+    const std::string at = number(params_.word(0)) + " + index";
+    source_.print("fn word(index: u32) -> u32 { return params[(" + at + ") / 4u][(" + at + ") % 4u]; }\n");
+  }
+
+  // What a formula knows of the element's place: its index, and its random words.
+  std::string place_parameters() const {
+    return std::string(has_index() ? ", index: u32" : "") + (is_random() ? ", block: vec4<u32>, lane: u32" : "");
+  }
+  std::string place_arguments(const std::string& index, const std::string& block, const std::string& lane) const {
+    return (has_index() ? ", " + index : "") + (is_random() ? ", " + block + ", " + lane : "");
+  }
+  static std::string without_comma(const std::string& list) { return list.starts_with(", ") ? list.substr(2) : list; }
 
   void print_apply() {
     std::string arguments;
     for (uint32_t i = 1; i < spec_.operand_count; ++i) {
-      arguments +=
-          (i > 1 ? ", " : "") + std::string(1, static_cast<char>('a' + i - 1)) + ": " + wgsl_type(operand_type(i));
+      arguments += ", " + std::string(1, static_cast<char>('a' + i - 1)) + ": " + wgsl_type(operand_type(i));
     }
-    if (has_index()) arguments += (arguments.empty() ? "" : ", ") + std::string("index: u32");
-    source_.print(std::string("fn apply(") + arguments + ") -> " + wgsl_type(result_type()) + " {\n");
+    source_.print(std::string("fn apply(") + without_comma(arguments + place_parameters()) + ") -> " +
+                  wgsl_type(result_type()) + " {\n");
     for (uint32_t s = 0; s < params_.scalars; ++s) {
       source_.print("  let s" + std::to_string(s) + " = " + param_value(compute_, params_.scalar(s)) + ";\n");
     }
@@ -122,12 +140,12 @@ class Printer {
     source_.print(indices("step", 1, spec_.operand_count));
     std::string arguments;
     for (uint32_t i = 1; i < spec_.operand_count; ++i) {
-      arguments +=
-          (i > 1 ? ", " : "") + (spec_.access(i) == Access::scalar ? param_value(operand_type(i), params_.value(i))
-                                                                   : loaded(i, raw_at(i, "i" + std::to_string(i))));
+      arguments += ", " + (spec_.access(i) == Access::scalar ? param_value(operand_type(i), params_.value(i))
+                                                             : loaded(i, raw_at(i, "i" + std::to_string(i))));
     }
-    if (has_index()) arguments += (arguments.empty() ? "" : ", ") + std::string("step");
-    source_.print("  return apply(" + arguments + ");\n}\n");
+    arguments += own_block() ? place_arguments("step", "random_block(step)", "0u")
+                             : place_arguments("step", "random_block(step / 4u)", "step % 4u");
+    source_.print("  return apply(" + without_comma(arguments) + ");\n}\n");
   }
 
   void print_main() {
@@ -238,19 +256,22 @@ class Printer {
         source_.print("  let v" + std::to_string(i) + " = " + loaded(i, splat_raw(i)) + ";\n");
       }
     }
+    if (is_random() && !own_block()) source_.print("  let block = random_block(step);\n");
     for (uint32_t j = 0; j < 4; ++j) {
       std::string arguments;
       for (uint32_t i = 1; i < spec_.operand_count; ++i) {
-        arguments += i > 1 ? ", " : "";
+        arguments += ", ";
         switch (spec_.access(i)) {
           case Access::scalar: arguments += param_value(operand_type(i), params_.value(i)); break;
           case Access::run: arguments += loaded(i, quad_raw(i, j, "q")); break;
           default: arguments += "v" + std::to_string(i); break;
         }
       }
-      if (has_index()) arguments += (arguments.empty() ? "" : ", ") + std::string("step * 4u + ") + number(j);
+      const std::string index = "step * 4u + " + number(j);
+      arguments += own_block() ? place_arguments(index, "random_block(" + index + ")", "0u")
+                               : place_arguments(index, "block", number(j));
       const char* declare = spec_.partial ? "  var r" : "  let r";
-      source_.print(declare + std::to_string(j) + " = " + stored("apply(" + arguments + ")") + ";\n");
+      source_.print(declare + std::to_string(j) + " = " + stored("apply(" + without_comma(arguments) + ")") + ";\n");
     }
     if (spec_.partial) {
       source_.print("  let left = " + param(PointwiseParams::kElements) + " - step * 4u;\n  if (left < 4u) {\n" +

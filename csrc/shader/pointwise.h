@@ -10,13 +10,16 @@ namespace torch_webgpu {
 
 // A row of the table of pointwise ops. The formula is a WGSL expression of the operands a, b, c, ... and the scalars
 // s0, s1, ..., and with has_index of the element's index, in functions that exist for every type (see specialise).
+// A random row has also `block`, four random words, and `lane`: four neighbours share a block, each with a lane of its
+// own; with own_block each element has a whole one.
 struct PointwiseRow {
   const char* name;
   const char* formula;
-  enum Flags : uint8_t { none = 0, returns_bool = 1, first_is_bool = 2, has_index = 4 };
+  enum Flags : uint8_t { none = 0, returns_bool = 1, first_is_bool = 2, has_index = 4, random = 8, own_block = 16 };
   uint8_t flags = none;
   uint8_t scalars = 0;
   const char* library = nullptr;  // a file below wgsl/ with functions of the formula
+  uint8_t words = 0;              // parameters that no conversion touches: word(0), word(1), ...
 };
 
 // How an operand is read: from the parameters, four neighbours at a time, one value for four neighbours, one by one.
@@ -59,18 +62,19 @@ static_assert(sizeof(PointwiseSpec) == 24);
 // Where things are in the parameters, in words. Offsets and strides of a run are in quads, all others in elements.
 struct PointwiseParams {
   explicit PointwiseParams(const PointwiseSpec& spec)
-      : operands(spec.operand_count), scalars(spec.row->scalars), rank(spec.rank) {}
+      : operands(spec.operand_count), scalars(spec.row->scalars), raw(spec.row->words), rank(spec.rank) {}
   static constexpr uint32_t kSteps = 0;  // quads, elements or words in all
   static constexpr uint32_t kChunk = 1;  // of them per workgroup
   static constexpr uint32_t kElements = 2;
   uint32_t offset(uint32_t operand) const { return 3 + operand; }
   uint32_t scalar(uint32_t index) const { return 3 + operands + 2 * index; }
   uint32_t value(uint32_t operand) const { return scalar(scalars + operand - 1); }
-  uint32_t size(uint32_t dim) const { return 3 + operands + 2 * (scalars + operands - 1) + dim; }
+  uint32_t word(uint32_t index) const { return 3 + operands + 2 * (scalars + operands - 1) + index; }
+  uint32_t size(uint32_t dim) const { return word(raw) + dim; }
   uint32_t stride(uint32_t operand, uint32_t dim) const { return size(rank * (1 + operand) + dim); }
   uint32_t words() const { return size(rank * (1 + operands)); }
 
-  uint32_t operands, scalars, rank;
+  uint32_t operands, scalars, raw, rank;
 };
 
 std::string print_pointwise(const PointwiseSpec& spec, const Target& target);

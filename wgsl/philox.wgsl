@@ -1,0 +1,30 @@
+// Philox4x32-10: four random words from a key and a counter, in integer arithmetic alone, so the same on every adapter.
+// word(0) and word(1) are the seed, word(2) and word(3) the counter of the first block.
+
+fn mul_words(a: u32, b: u32) -> vec2<u32> {
+  let a0 = a & 0xffffu;
+  let a1 = a >> 16u;
+  let b0 = b & 0xffffu;
+  let b1 = b >> 16u;
+  let low = a0 * b0;
+  let middle = a1 * b0 + (low >> 16u);
+  let cross = a0 * b1 + (middle & 0xffffu);
+  return vec2<u32>(a * b, a1 * b1 + (middle >> 16u) + (cross >> 16u));
+}
+
+fn philox_round(counter: vec4<u32>, key: vec2<u32>) -> vec4<u32> {
+  let p = mul_words(0xd2511f53u, counter.x);
+  let q = mul_words(0xcd9e8d57u, counter.z);
+  return vec4<u32>(q.y ^ counter.y ^ key.x, q.x, p.y ^ counter.w ^ key.y, p.x);
+}
+
+fn random_block(index: u32) -> vec4<u32> {
+  let low = word(2u) + index;
+  var counter = vec4<u32>(low, word(3u) + u32(low < index), 0u, 0u);
+  var key = vec2<u32>(word(0u), word(1u));
+  for (var i = 0u; i < 10u; i++) {
+    counter = philox_round(counter, key);
+    key += vec2<u32>(0x9e3779b9u, 0xbb67ae85u);
+  }
+  return counter;
+}
