@@ -34,6 +34,12 @@ bool shares_buffer(const at::Tensor* operands, size_t count, size_t which) {
 
 }  // namespace
 
+int64_t block_span(int64_t length, int64_t blocks) {
+  const int64_t span = ceil_div(length, blocks);
+  if (!target().software || blocks == 1 || span < 1024) return span;
+  return (ceil_div(span, 16) | 1) * 16;
+}
+
 int64_t parallel_tasks() { return target().software ? 128 : 16384; }
 
 void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initializer_list<at::Tensor> operands,
@@ -67,7 +73,8 @@ void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initi
     TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", program.name, ": a tensor of ",
                 used[i].storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
                 max_binding_bytes(), " bytes");
-    words[ProgramParams::kOffsets + i] = static_cast<uint32_t>(used[i].storage_offset());
+    const int64_t unit = program.quads >> i & 1 ? 4 : 1;
+    words[ProgramParams::kOffsets + i] = static_cast<uint32_t>(used[i].storage_offset() / unit);
     spec.operands[i].binding = bind(launch, buffer) & 15;
   }
   TORCH_CHECK(tasks.count < (int64_t{1} << 32), "webgpu: ", program.name, ": more than 2^32 elements");

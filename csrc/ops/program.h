@@ -18,6 +18,10 @@ struct Tasks {
 void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initializer_list<at::Tensor> operands,
          std::initializer_list<int64_t> params, uint32_t variant = 0);
 
+// The length of each of about so many blocks. A CPU's caches hold few lines at equal places of a power of two: blocks
+// that are walked side by side are an odd number of cache lines long.
+int64_t block_span(int64_t length, int64_t blocks);
+
 // How many tasks of long work keep the adapter busy.
 int64_t parallel_tasks();
 

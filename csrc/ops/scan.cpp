@@ -16,7 +16,7 @@ namespace torch_webgpu {
 namespace {
 
 struct ScanRow {
-  Program scan, parts;
+  Program scan, quads, parts;
 };
 
 // An accumulator has a value and a word beside it: an index, or a second number's bits.
@@ -30,12 +30,11 @@ struct ScanRow {
   " }\n"                                            \
   "fn finish(p: Acc) -> T { " finish " }\n"
 
-#define SCAN(constant, name, identity, map, combine, finish)                                                      \
-  constexpr ScanRow constant {                                                                                    \
-    make_program(name, "scan", "T:input T:output! i:index! T:part! u:tag!", "length inner blocks span",           \
-                 ACCUMULATOR(identity, map, combine, finish)),                                                    \
-        make_program(name, "scan_parts", "T:part! u:tag!", "blocks", ACCUMULATOR(identity, map, combine, finish)) \
-  }
+constexpr ScanRow scan_row(const char* name, const char* text) {
+  return {make_program(name, "scan", "T:input T:output! i:index! T:part! u:tag!", "length inner blocks span", text),
+          make_program(name, "scan_quads", "q:input q:output! T:part! u:tag!", "length blocks span", text),
+          make_program(name, "scan_parts", "T:part! u:tag!", "blocks", text)};
+}
 
 // Of equal values the last wins, and NaN over all.
 #define LAST_BEST(better)                                                       \
@@ -48,34 +47,52 @@ struct ScanRow {
   "let a = select(exp(p.x - m), 1.0, p.x == m); let b = select(exp(q.x - m), 1.0, q.x == m);" \
   "return Acc(m, bitcast<u32>(bitcast<f32>(p.y) * a + bitcast<f32>(q.y) * b));"
 
-// clang-format off
-//   constant       name             identity                  map                       combine                               finish
-SCAN(kCumsum,       "cumsum",        "zero, 0u",               "a, 0u",                  "return Acc(add(p.x, q.x), 0u);",     "return p.x;");
-SCAN(kCumprod,      "cumprod",       "one, 0u",                "a, 0u",                  "return Acc(mul(p.x, q.x), 0u);",     "return p.x;");
-SCAN(kCummax,       "cummax",        "lowest(), 0xffffffffu",  "a, i",                   LAST_BEST("ge"),                      "return p.x;");
-SCAN(kCummin,       "cummin",        "highest(), 0xffffffffu", "a, i",                   LAST_BEST("le"),                      "return p.x;");
-SCAN(kLogcumsumexp, "logcumsumexp",  "lowest(), 0u",           "a, bitcast<u32>(1.0f)",  ADD_EXPONENTIALS,
-     "if (is_nan(p.x) || is_inf(p.x)) { return p.x; } return p.x + log(bitcast<f32>(p.y));");
-// clang-format on
+//                                                         identity, map, combine, finish
+constexpr ScanRow kCumsum =
+    scan_row("cumsum", ACCUMULATOR("zero, 0u", "a, 0u", "return Acc(add(p.x, q.x), 0u);", "return p.x;"));
+constexpr ScanRow kCumprod =
+    scan_row("cumprod", ACCUMULATOR("one, 0u", "a, 0u", "return Acc(mul(p.x, q.x), 0u);", "return p.x;"));
+constexpr ScanRow kCummax =
+    scan_row("cummax", ACCUMULATOR("lowest(), 0xffffffffu", "a, i", LAST_BEST("ge"), "return p.x;"));
+constexpr ScanRow kCummin =
+    scan_row("cummin", ACCUMULATOR("highest(), 0xffffffffu", "a, i", LAST_BEST("le"), "return p.x;"));
+constexpr ScanRow kLogcumsumexp =
+    scan_row("logcumsumexp",
+             ACCUMULATOR("lowest(), 0u", "a, bitcast<u32>(1.0f)", ADD_EXPONENTIALS,
+                         "if (is_nan(p.x) || is_inf(p.x)) { return p.x; } return p.x + log(bitcast<f32>(p.y));"));
+
+bool fit_quads(const at::Tensor& input, const at::Tensor& output, const at::Tensor& index, const Lines& lines) {
+  const at::ScalarType dtype = output.scalar_type();
+  const auto fits = [&](const at::Tensor& tensor) {
+    return tensor.scalar_type() == dtype && tensor.storage_offset() % 4 == 0;
+  };
+  return !index.defined() && lines.inner == 1 && lines.length % 4 == 0 && (dtype == at::kFloat || dtype == at::kInt) &&
+         fits(input) && fits(output);
+}
 
 // Scans contiguous `input` into contiguous `output`, of 4 or 8 bytes, and the accumulators' words into `index`.
 void scan_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& output, const at::Tensor& index,
                 const Lines& lines, at::ScalarType compute) {
   constexpr int64_t kLeastSpan = 256;
+  constexpr uint32_t kWhole = 0, kParts = 1, kCarry = 2;
+  const bool quads = fit_quads(input, output, index, lines);
+  const int64_t length = quads ? lines.length / 4 : lines.length;
   const int64_t wanted = std::min<int64_t>(parallel_tasks(), 1024) / std::max<int64_t>(lines.count, 1);
-  const int64_t blocks = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(lines.length / kLeastSpan, 1));
-  const int64_t span = (lines.length + blocks - 1) / blocks;
-  const auto params = {lines.length, lines.inner, blocks, span};
+  const int64_t span =
+      block_span(length, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(lines.length / kLeastSpan, 1)));
+  const int64_t blocks = (length + span - 1) / span;
   const Tasks tasks{lines.count * blocks, span};
-  if (blocks == 1) {
-    run(row.scan, compute, tasks, {input, output, index, {}, {}}, params, 0);
-    return;
-  }
+  const auto pass = [&](uint32_t variant, const at::Tensor& target, const at::Tensor& places, const at::Tensor& part,
+                        const at::Tensor& tag) {
+    if (quads) return run(row.quads, compute, tasks, {input, target, part, tag}, {length, blocks, span}, variant);
+    run(row.scan, compute, tasks, {input, target, places, part, tag}, {length, lines.inner, blocks, span}, variant);
+  };
+  if (blocks == 1) return pass(kWhole, output, index, {}, {});
   const at::Tensor part = empty_tensor({tasks.count}, {}, word_dtype(compute));
   const at::Tensor tag = empty_tensor({tasks.count}, {}, at::kInt);
-  run(row.scan, compute, tasks, {input, {}, {}, part, tag}, params, 1);
+  pass(kParts, {}, {}, part, tag);
   run(row.parts, compute, {lines.count, blocks}, {part, tag}, {blocks});
-  run(row.scan, compute, tasks, {input, output, index, part, tag}, params, 2);
+  pass(kCarry, output, index, part, tag);
 }
 
 void scan(const ScanRow& row, const at::Tensor& self, int64_t dim, const at::Tensor& output, const at::Tensor& index) {

@@ -78,10 +78,10 @@ at::Tensor words_of(int64_t count) { return empty_tensor({count}, {}, at::kInt);
 at::Tensor radix_order(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
   const int64_t total = lines.count * lines.length;
   // Counters are few against the elements: wide digits only where blocks are long.
-  const bool wide = target().software && lines.length > 2048;
+  const bool wide = target().software && lines.length >= 1024;
   const int64_t bits = wide ? 8 : 4, digits = int64_t{1} << bits;
   const int64_t wanted = std::max<int64_t>(parallel_tasks() / lines.count, 1);
-  const int64_t span = std::max((lines.length + wanted - 1) / wanted, std::min(lines.length, 4 * digits));
+  const int64_t span = std::max(block_span(lines.length, wanted), std::min(lines.length, 4 * digits));
   const int64_t blocks = (lines.length + span - 1) / span;
   const Tasks tasks{lines.count * blocks, span};
   const at::Tensor counts = words_of(tasks.count * digits);
@@ -118,7 +118,7 @@ struct Candidates {
 // A few of many: each block's first, and then the first of those.
 Candidates choose(const at::Tensor& input, const KeyKind& kind, const Lines& lines, int64_t taken) {
   const int64_t wanted = std::max<int64_t>(parallel_tasks() / lines.count, 1);
-  const int64_t span = std::max((lines.length + wanted - 1) / wanted, 8 * taken);
+  const int64_t span = std::max(block_span(lines.length, wanted), 8 * taken);
   const int64_t blocks = (lines.length + span - 1) / span, width = blocks * taken;
   const at::Tensor keys = words_of(lines.count * width * kind.words);
   Candidates result{{}, words_of(lines.count * width), width};

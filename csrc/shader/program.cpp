@@ -42,6 +42,7 @@ class Printer {
       if (operand.is_absent()) continue;
       if (elements.size() <= operand.binding) elements.resize(operand.binding + 1, "u32");
       if (operand.is_atomic()) elements[operand.binding] = "atomic<u32>";
+      if (operand.kind == 'q') elements[operand.binding] = "vec4<u32>";
     }
     for (uint32_t i = 0; i < elements.size(); ++i) source_.bind(i, elements[i]);
     source_.use(compute_);
@@ -68,7 +69,10 @@ class Printer {
   }
 
   void print_operand(const Operand& operand, uint32_t offset) {
-    const std::string type = operand.kind == 'T' ? "T" : "u32", memory = "m" + std::to_string(operand.binding);
+    const std::string type = operand.kind == 'T'   ? "T"
+                             : operand.kind == 'q' ? "vec4<T>"
+                                                   : "u32",
+                      memory = "m" + std::to_string(operand.binding);
     const std::string head = "(place: u32) -> " + type + " {\n", at = "  let at = place + " + param(offset) + ";\n";
     const std::string stored = "fn store_" + operand.name + "(place: u32, value: " + type + ") {\n";
     if (operand.is_absent()) {
@@ -98,6 +102,9 @@ class Printer {
     if (operand.kind == 'T') {
       loaded = convert(compute_type(operand.dtype), compute_, from_raw(operand.dtype, raw));
       value = to_raw(operand.dtype, convert(compute_, compute_type(operand.dtype), "value"));
+    } else if (operand.kind == 'q') {
+      loaded = "bitcast<vec4<T>>(" + raw + ")";
+      value = "bitcast<vec4<u32>>(value)";
     } else if (operand.kind == 'i') {
       loaded = word("at * 2u");
       value = "vec2<u32>(value, 0u)";
