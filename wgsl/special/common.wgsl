@@ -24,20 +24,38 @@ fn sinpi(x: f32) -> f32 {
 }
 fn cospi(x: f32) -> f32 { return sinpi(0.5 - abs_f32(x - 2.0 * round(0.5 * x))); }
 
-// Sine and cosine. The parts of pi / 2 have so few bits that products with an n of 16 bits are exact; n is made anew
-// for each, or compilers would join the products. Beyond 10^5 only the range of the results is right.
+// Sine and cosine. The parts of pi / 2 have so few bits that their products with n are exact; n is made anew for each,
+// or compilers would join the products. Beyond 10^5 only the range of the results is right.
 fn sin_cos(x: f32) -> vec2<f32> {
   let n = round(x * 0.636619772);
-  let k = i32(clamp(n, -1e9, 1e9));
+  let k = i32(clamp(n, -1e8, 1e8));
   var r = fma(n, -1.5703125, x);
   r = fma(f32(k), -4.83512878e-4, r);
-  r = clamp(fma(f32(k * 2), -1.56958239e-7, r), -0.8, 0.8);
+  r = fma(f32(k * 2), -1.56927854e-07, r);
+  r = clamp(fma(f32(k * 4), -1.5192736e-11, r), -0.8, 0.8);
   let z = r * r;
   let s = fma(r * z, fma(z, fma(z, fma(z, 2.7173075e-6, -1.98391981e-4), 8.3333288e-3), -0.16666667), r);
   let c = fma(z, fma(z, fma(z, fma(z, fma(z, -2.7173048e-7, 2.47989235e-5), -1.388888e-3), 0.041666667), -0.5),
       1.0);
   let turned = select(vec2<f32>(s, c), vec2<f32>(c, -s), (k & 1) == 1);
   return select(turned, -turned, (k & 2) == 2);
+}
+
+// The same number, but no compiler knows: the first parameter is the number of steps, below 2^31.
+fn separate(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ (params[0].x >> 31u)); }
+
+// a * b + c rounded once, as the CPU's compiler has it, where fma() may round twice.
+fn fused(a: f32, b: f32, c: f32) -> f32 {
+  let product = separate(a * b);
+  if (!(abs_f32(product) < 1e37)) { return product + c; }
+  let a0 = bitcast<f32>(bitcast<u32>(a) & 0xfffff000u);
+  let b0 = bitcast<f32>(bitcast<u32>(b) & 0xfffff000u);
+  let a1 = a - a0;
+  let b1 = b - b0;
+  let rest = ((separate(a0 * b0) - product) + separate(a0 * b1) + separate(a1 * b0)) + a1 * b1;
+  let sum = separate(product + c);
+  let added = separate(sum - product);
+  return sum + (rest + ((product - separate(sum - added)) + (c - added)));
 }
 
 fn special_log1p(x: f32) -> f32 {

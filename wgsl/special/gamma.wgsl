@@ -86,7 +86,8 @@ fn special_trigamma(x: f32) -> f32 {
   return 9.8696044 / (s * s) - sum;
 }
 
-// a^-x: the whole part of x by squaring, which errs less than a logarithm, the rest by one. Of a negative a, x is whole.
+// a^-x: the whole part of x by squaring, which errs less than a logarithm, the rest by one.
+// For a negative a, x is whole.
 fn inverse_power(a: f32, x: f32) -> f32 {
   let size = abs_f32(a);
   let whole = floor(min(x, 200.0));

@@ -23,7 +23,7 @@ fn chebyshev(x: f32, first: f32, n: i32) -> f32 {
   var q = first;
   if (n == 0) { return p; }
   for (var k = 1; k < n && !is_nan_f32(q); k++) {
-    let r = fma(x + x, q, -p);
+    let r = fused(x + x, q, -p);
     p = q;
     q = r;
   }
@@ -82,7 +82,7 @@ fn hermite_h(x: f32, degree: f32) -> f32 {
   var p = 1.0;
   var q = x + x;
   for (var k = 1; k < n && !is_nan_f32(q); k++) {
-    let r = fma(x + x, q, -(f32(2 * k) * p));
+    let r = fused(x + x, q, -(f32(2 * k) * p));
     p = q;
     q = r;
   }
@@ -96,7 +96,7 @@ fn hermite_he(x: f32, degree: f32) -> f32 {
   var p = 1.0;
   var q = x;
   for (var k = 1; k < n && !is_nan_f32(q); k++) {
-    let r = fma(x, q, -(f32(k) * p));
+    let r = fused(x, q, -(f32(k) * p));
     p = q;
     q = r;
   }
@@ -109,7 +109,7 @@ fn laguerre_l(x: f32, degree: f32) -> f32 {
   var p = 1.0;
   var q = 1.0 - x;
   for (var k = 1; k < n && !is_nan_f32(q); k++) {
-    let r = fma(f32(2 * k) + (1.0 - x), q, -(f32(k) * p)) / f32(k + 1);
+    let r = fused(f32(2 * k) + (1.0 - x), q, -(f32(k) * p)) / f32(k + 1);
     p = q;
     q = r;
   }
@@ -123,7 +123,7 @@ fn legendre_p(x: f32, degree: f32) -> f32 {
   var p = 1.0;
   var q = x;
   for (var k = 1; k < n && !is_nan_f32(q); k++) {
-    let r = fma(f32(2 * k + 1) * x, q, -(f32(k) * p)) / f32(k + 1);
+    let r = fused(f32(2 * k + 1) * x, q, -(f32(k) * p)) / f32(k + 1);
     p = q;
     q = r;
   }
