@@ -18,7 +18,7 @@ class Printer {
   std::string print() {
     for (uint32_t binding = 0; binding < spec_.binding_count; ++binding) source_.bind(binding, element_of(binding));
     source_.use(compute_);
-    if (spec_.row->library) source_.use(spec_.row->library);
+    if (spec_.row->library) source_.use_library(spec_.row->library);
     if (is_random()) source_.use("philox");
     for (uint32_t i = 0; i < spec_.operand_count; ++i) source_.use(compute_type(spec_.dtype(i)));
     print_words();

@@ -18,6 +18,12 @@ void ShaderSource::use(std::string_view file) {
   if (std::find(files_.begin(), files_.end(), file) == files_.end()) files_.emplace_back(file);
 }
 
+void ShaderSource::use_library(std::string_view file) {
+  const size_t folder = file.find('/');
+  if (folder != std::string_view::npos) use(std::string(file.substr(0, folder)) + "/common");
+  use(file);
+}
+
 void ShaderSource::use(Compute type) {
   use("storage");
   use("convert");

@@ -20,8 +20,9 @@ class ShaderSource {
  public:
   explicit ShaderSource(const Target& target) : target_(target) {}
 
-  void use(std::string_view file);  // a file below wgsl/, once
-  void use(Compute type);           // arithmetic, conversion and storage of a type
+  void use(std::string_view file);          // a file below wgsl/, once
+  void use_library(std::string_view file);  // a file of a row's functions, and common.wgsl of its folder if it has one
+  void use(Compute type);                   // arithmetic, conversion and storage of a type
   void use_subgroups() { subgroups_ = true; }
   void print(const std::string& text) { body_ += text; }
   // Binding `index` of group 0, as an array of u32, vec2<u32>, vec4<u32> or atomic<u32>, named m<index>.
