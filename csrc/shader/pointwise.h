@@ -19,6 +19,9 @@ struct PointwiseRow {
   const char* library = nullptr;  // a file below wgsl/ with functions of the formula
 };
 
+// Flags too: the dtypes an op takes, where not all.
+constexpr uint8_t kFloats = 32, kNoBool = 64, kIntegers = 128;
+
 // How an operand is read: from the parameters, four neighbours at a time, one value for four neighbours, one by one.
 enum class Access : uint8_t { scalar, run, splat, strided };
 
