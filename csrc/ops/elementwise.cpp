@@ -38,6 +38,14 @@ c10::Scalar cpu_value(const at::TensorIteratorBase& iterator, int operand, at::S
   }
 }
 
+// The CPU's kernels refuse dtypes they were not made for, even of empty tensors.
+void check_dtype(const PointwiseRow& row, at::ScalarType dtype) {
+  const bool floating = at::isFloatingType(dtype), boolean = dtype == at::kBool;
+  const bool refused = ((row.flags & kFloats) && !floating) || ((row.flags & kNoBool) && boolean) ||
+                       ((row.flags & kIntegers) && (floating || boolean));
+  TORCH_CHECK_NOT_IMPLEMENTED(!refused, "\"", row.name, "\" not implemented for '", toString(dtype), "'");
+}
+
 class Elementwise {
  public:
   Elementwise(const PointwiseRow& row, at::ScalarType compute, Scalars scalars, c10::ArrayRef<uint32_t> words,
@@ -266,6 +274,7 @@ class Elementwise {
 
 void elementwise(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute, Scalars scalars,
                  c10::ArrayRef<uint32_t> words) {
+  check_dtype(row, compute);
   Elementwise(row, compute, scalars, words, false).run(iterator);
 }
 

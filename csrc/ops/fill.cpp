@@ -29,19 +29,6 @@ at::Tensor& zero_(at::Tensor& self) {
   return self;
 }
 
-// The CPU's error for a value that the dtype does not hold.
-void check_fits(at::ScalarType dtype, const at::Scalar& value) {
-  switch (dtype) {
-    case at::kByte: (void)value.to<uint8_t>(); return;
-    case at::kChar: (void)value.to<int8_t>(); return;
-    case at::kShort: (void)value.to<int16_t>(); return;
-    case at::kInt: (void)value.to<int32_t>(); return;
-    case at::kLong: (void)value.to<int64_t>(); return;
-    case at::kHalf: (void)value.to<c10::Half>(); return;
-    default: return;
-  }
-}
-
 at::Tensor& fill_scalar_(at::Tensor& self, const at::Scalar& value) {
   check_fits(self.scalar_type(), value);
   auto iterator = nullary(self);

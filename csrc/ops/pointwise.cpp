@@ -1,51 +1,54 @@
-// The table of pointwise ops.
+// The table of pointwise ops: arithmetic, comparisons, bits, rounding.
 #include "ops/pointwise.h"
 
 #include <ATen/ops/add_meta.h>
+#include <ATen/ops/addcdiv_meta.h>
+#include <ATen/ops/addcmul_meta.h>
 #include <ATen/ops/bitwise_and_meta.h>
+#include <ATen/ops/bitwise_left_shift_meta.h>
 #include <ATen/ops/bitwise_not_meta.h>
 #include <ATen/ops/bitwise_or_meta.h>
+#include <ATen/ops/bitwise_right_shift_meta.h>
 #include <ATen/ops/bitwise_xor_meta.h>
+#include <ATen/ops/ceil_meta.h>
 #include <ATen/ops/clamp_max_meta.h>
 #include <ATen/ops/clamp_min_meta.h>
+#include <ATen/ops/copysign_meta.h>
 #include <ATen/ops/div_meta.h>
 #include <ATen/ops/eq_meta.h>
-#include <ATen/ops/erf_meta.h>
-#include <ATen/ops/exp_meta.h>
+#include <ATen/ops/floor_meta.h>
+#include <ATen/ops/fmax_meta.h>
+#include <ATen/ops/fmin_meta.h>
+#include <ATen/ops/fmod_meta.h>
+#include <ATen/ops/frac_meta.h>
+#include <ATen/ops/gcd_meta.h>
 #include <ATen/ops/ge_meta.h>
 #include <ATen/ops/gt_meta.h>
+#include <ATen/ops/heaviside_meta.h>
+#include <ATen/ops/isneginf_meta.h>
+#include <ATen/ops/isposinf_meta.h>
+#include <ATen/ops/lcm_meta.h>
 #include <ATen/ops/le_meta.h>
-#include <ATen/ops/log_meta.h>
+#include <ATen/ops/lerp_meta.h>
 #include <ATen/ops/lt_meta.h>
 #include <ATen/ops/maximum_meta.h>
 #include <ATen/ops/minimum_meta.h>
 #include <ATen/ops/mul_meta.h>
 #include <ATen/ops/ne_meta.h>
 #include <ATen/ops/neg_meta.h>
+#include <ATen/ops/reciprocal_meta.h>
+#include <ATen/ops/remainder_meta.h>
+#include <ATen/ops/round_meta.h>
 #include <ATen/ops/rsqrt_meta.h>
-#include <ATen/ops/sigmoid_meta.h>
+#include <ATen/ops/sgn_meta.h>
+#include <ATen/ops/sign_meta.h>
+#include <ATen/ops/signbit_meta.h>
 #include <ATen/ops/sqrt_meta.h>
 #include <ATen/ops/sub_meta.h>
-#include <ATen/ops/tanh_meta.h>
+#include <ATen/ops/trunc_meta.h>
 
 namespace torch_webgpu {
 namespace {
-
-#define ROW(name, overload, out_overload, formula, flags)                                          \
-  {                                                                                                \
-    static constexpr PointwiseRow row = make_row(#name, formula, flags);                           \
-    using Op = Pointwise<at::meta::structured_##name##overload, row>;                              \
-    register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
-  }
-#define POINTWISE(name, overload, out_overload, formula) ROW(name, overload, out_overload, formula, PointwiseRow::none)
-#define COMPARISON(name, overload, out_overload, formula) \
-  ROW(name, overload, out_overload, formula, PointwiseRow::returns_bool)
-// Not structured in PyTorch.
-#define UNARY(name, formula)                                      \
-  {                                                               \
-    static constexpr PointwiseRow row = make_row(#name, formula); \
-    register_forms<Unary<row>>(library, #name, "", "out");        \
-  }
 
 // clang-format off
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
@@ -54,20 +57,35 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   POINTWISE(  sub,       _Tensor,  out,          "sub(a, mul(s0, b))")
   POINTWISE(  mul,       _Tensor,  out,          "mul(a, b)")
   POINTWISE(  div,       _Tensor,  out,          "a / b")
+  ROW(        remainder, _Tensor,  Tensor_out,   "remainder(a, b)", kNoBool, nullptr)
+  ROW(        fmod,      _Tensor,  Tensor_out,   "fmod(a, b)", kNoBool, nullptr)
+  POINTWISE(  reciprocal, ,        out,          "1.0 / a")
+  POINTWISE(  sqrt,      ,         out,          "sqrt(a)")
+  POINTWISE(  rsqrt,     ,         out,          "rsqrt(a)")
+  ROW(        addcmul,   ,         out,          "add(a, mul(mul(s0, b), c))", kNoBool, nullptr)
+  ROW(        addcdiv,   ,         out,          "a + s0 * b / c", kNoBool, nullptr)
+  ROW(        lerp,      _Scalar,  Scalar_out,   "select(b - (b - a) * (1.0 - s0), a + s0 * (b - a), abs(s0) < 0.5)", kFloats, nullptr)
+  ROW(        lerp,      _Tensor,  Tensor_out,   "select(b - (b - a) * (1.0 - c), a + c * (b - a), abs(c) < 0.5)", kFloats, nullptr)
   POINTWISE(  maximum,   ,         out,          "max(a, b)")
   POINTWISE(  minimum,   ,         out,          "min(a, b)")
+  POINTWISE(  fmax,      ,         out,          "fmax(a, b)")
+  POINTWISE(  fmin,      ,         out,          "fmin(a, b)")
   POINTWISE(  clamp_min, ,         out,          "max(a, s0)")
   POINTWISE(  clamp_min, _Tensor,  Tensor_out,   "max(a, b)")
   POINTWISE(  clamp_max, ,         out,          "min(a, s0)")
   POINTWISE(  clamp_max, _Tensor,  Tensor_out,   "min(a, b)")
   POINTWISE(  neg,       ,         out,          "neg(a)")
-  POINTWISE(  exp,       ,         out,          "exp(a)")
-  POINTWISE(  log,       ,         out,          "log(a)")
-  POINTWISE(  sqrt,      ,         out,          "sqrt(a)")
-  POINTWISE(  rsqrt,     ,         out,          "rsqrt(a)")
-  POINTWISE(  sigmoid,   ,         out,          "sigmoid(a)")
-  POINTWISE(  tanh,      ,         out,          "tanh(a)")
-  POINTWISE(  erf,       ,         out,          "erf(a)")
+  POINTWISE(  sign,      ,         out,          "sign(a)")
+  POINTWISE(  sgn,       ,         out,          "sign(a)")
+  POINTWISE(  copysign,  _Tensor,  out,          "copysign(a, b)")
+  POINTWISE(  heaviside, ,         out,          "heaviside(a, b)")
+  ROW(        floor,     ,         out,          "floor(a)", kNoBool, nullptr)
+  ROW(        ceil,      ,         out,          "ceil(a)", kNoBool, nullptr)
+  ROW(        trunc,     ,         out,          "trunc(a)", kNoBool, nullptr)
+  ROW(        round,     ,         out,          "round(a)", kNoBool, nullptr)
+  ROW(        frac,      ,         out,          "a - trunc(a)", kFloats, nullptr)
+  ROW(        gcd,       ,         out,          "gcd(a, b)", kIntegers, nullptr)
+  ROW(        lcm,       ,         out,          "lcm(a, b)", kIntegers, nullptr)
   COMPARISON( eq,        _Tensor,  Tensor_out,   "eq(a, b)")
   COMPARISON( eq,        _Scalar,  Scalar_out,   "eq(a, b)")
   COMPARISON( ne,        _Tensor,  Tensor_out,   "ne(a, b)")
@@ -80,12 +98,16 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   COMPARISON( gt,        _Scalar,  Scalar_out,   "gt(a, b)")
   COMPARISON( ge,        _Tensor,  Tensor_out,   "ge(a, b)")
   COMPARISON( ge,        _Scalar,  Scalar_out,   "ge(a, b)")
-  POINTWISE(  bitwise_and, _Tensor,Tensor_out,   "bit_and(a, b)")
-  POINTWISE(  bitwise_or,  _Tensor,Tensor_out,   "bit_or(a, b)")
-  POINTWISE(  bitwise_xor, _Tensor,Tensor_out,   "bit_xor(a, b)")
+  COMPARISON( signbit,   ,         out,          "signbit(a)")
+  COMPARISON( isposinf,  ,         out,          "is_posinf(a)")
+  COMPARISON( isneginf,  ,         out,          "is_neginf(a)")
+  POINTWISE(  bitwise_and, _Tensor, Tensor_out,  "bit_and(a, b)")
+  POINTWISE(  bitwise_or,  _Tensor, Tensor_out,  "bit_or(a, b)")
+  POINTWISE(  bitwise_xor, _Tensor, Tensor_out,  "bit_xor(a, b)")
   POINTWISE(  bitwise_not, ,       out,          "bit_not(a)")
+  ROW(        bitwise_left_shift,  _Tensor, Tensor_out, "shl(a, b)", kIntegers, nullptr)
+  ROW(        bitwise_right_shift, _Tensor, Tensor_out, "shr(a, b)", kIntegers, nullptr)
   UNARY(      abs,                               "abs(a)")
-  UNARY(      relu,                              "max(a, zero)")
 }
 // clang-format on
 

@@ -29,28 +29,35 @@ constexpr PointwiseRow make_row(const char* name, const char* formula, uint8_t f
 
 namespace detail {
 
-// The Scalar arguments of an op, in order, are the formula's s0, s1, ...
+// The Scalar and double arguments of an op, in order, are the formula's s0, s1, ...
 template <class T>
 auto scalar_argument(const T& argument) {
-  if constexpr (std::is_same_v<T, c10::Scalar>) {
-    return std::make_tuple(&argument);
+  if constexpr (std::is_same_v<T, c10::Scalar> || std::is_same_v<T, double>) {
+    return std::tuple<c10::Scalar>(argument);
   } else {
     return std::tuple<>();
   }
 }
 
+template <class... Args>
+void elementwise_of(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute,
+                    const Args&... args) {
+  std::apply([&](const auto&... scalars) { elementwise(iterator, row, compute, {&scalars...}); },
+             std::tuple_cat(scalar_argument(args)...));
+}
+
 }  // namespace detail
 
-// Meta is at::meta::structured_<op>; Row is the row's constant. Signatures are read off Meta::meta.
-template <class Meta, const PointwiseRow& Row, class Signature = decltype(&Meta::meta)>
-struct Pointwise;
+// The functional, in-place and out forms of a structured op. Meta is at::meta::structured_<op>, whose meta() gives the
+// signatures; Body runs once that has been called.
+template <class Meta, class Body, class Signature = decltype(&Meta::meta)>
+struct Forms;
 
-template <class Meta, const PointwiseRow& Row, class Base, class Self, class... Rest>
-struct Pointwise<Meta, Row, void (Base::*)(Self, Rest...)> {
+template <class Meta, class Body, class Base, class Self, class... Rest>
+struct Forms<Meta, Body, void (Base::*)(Self, Rest...)> {
   static void run(Structured<Meta>& op, Self self, Rest... rest) {
     op.meta(self, rest...);
-    std::apply([&](auto*... scalars) { elementwise(op, Row, op.common_dtype(), {scalars...}); },
-               std::tuple_cat(detail::scalar_argument(self), detail::scalar_argument(rest)...));
+    Body::run(op, self, rest...);
   }
   static at::Tensor functional(Self self, Rest... rest) {
     Structured<Meta> op(Form::functional);
@@ -68,6 +75,47 @@ struct Pointwise<Meta, Row, void (Base::*)(Self, Rest...)> {
     op.outputs[0] = out;
     run(op, self, rest...);
     return out;
+  }
+};
+
+// One formula, or one chosen by the op's arguments.
+template <const PointwiseRow& Row>
+struct Formula {
+  template <class Op, class... Args>
+  static void run(Op& op, const Args&... args) {
+    detail::elementwise_of(op, Row, op.common_dtype(), args...);
+  }
+};
+template <auto Choose>
+struct Choice {
+  template <class Op, class... Args>
+  static void run(Op& op, const Args&... args) {
+    detail::elementwise_of(op, Choose(args...), op.common_dtype(), args...);
+  }
+};
+// PyTorch's own implementation, which ends in stubs: Meta is at::native::structured_<op>.
+struct Native {
+  template <class Op, class... Args>
+  static void run(Op& op, const Args&... args) {
+    op.impl(args..., op.outputs[0]);
+  }
+};
+
+template <class Meta, const PointwiseRow& Row>
+using Pointwise = Forms<Meta, Formula<Row>>;
+
+// The kernel of a stub, by which PyTorch's own implementation of an op reaches its device. Takes the stub's pointer
+// type.
+template <const PointwiseRow& Row, class Function>
+struct Stub;
+
+template <const PointwiseRow& Row, class Iterator, class... Args>
+struct Stub<Row, void (*)(Iterator&, Args...)> {
+  static void run(Iterator& iterator, Args... args) {
+    detail::elementwise_of(iterator, Row, iterator.common_dtype(), args...);
+  }
+  static void run_as_bool(Iterator& iterator, Args... args) {
+    detail::elementwise_of(iterator, Row, at::kBool, args...);
   }
 };
 
@@ -97,5 +145,40 @@ void register_forms(torch::Library& library, const std::string& name, const std:
   native<&Op::inplace>(library, name + "_" + suffix);
   native<&Op::out>(library, name + "." + out_overload);
 }
+
+// The tables' rows. `overload` is empty or begins with an underscore, as in the name of the meta.
+#define ROW(name, overload, out_overload, formula, flags, file)                                    \
+  {                                                                                                \
+    static constexpr PointwiseRow row = make_row(#name, formula, flags, file);                     \
+    using Op = Pointwise<at::meta::structured_##name##overload, row>;                              \
+    register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
+  }
+#define POINTWISE(name, overload, out_overload, formula) \
+  ROW(name, overload, out_overload, formula, PointwiseRow::none, nullptr)
+#define COMPARISON(name, overload, out_overload, formula) \
+  ROW(name, overload, out_overload, formula, PointwiseRow::returns_bool, nullptr)
+// The formula depends on an argument: `choose` takes them all and returns a row.
+#define CHOICE(name, overload, out_overload, choose)                                               \
+  {                                                                                                \
+    using Op = Forms<at::meta::structured_##name##overload, Choice<choose>>;                       \
+    register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
+  }
+// PyTorch's own implementation; `implementation` is what follows structured_ in its name.
+#define NATIVE(name, overload, out_overload, implementation)                                       \
+  {                                                                                                \
+    using Op = Forms<at::native::structured_##implementation, Native>;                             \
+    register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
+  }
+#define STUB(stub, formula, flags, file)                                                               \
+  {                                                                                                    \
+    static constexpr PointwiseRow row = make_row(#stub, formula, flags, file);                         \
+    at::native::stub.set_privateuse1_dispatch_ptr(&Stub<row, decltype(at::native::stub)::FnPtr>::run); \
+  }
+// Not structured in PyTorch, one tensor.
+#define UNARY(name, formula)                                      \
+  {                                                               \
+    static constexpr PointwiseRow row = make_row(#name, formula); \
+    register_forms<Unary<row>>(library, #name, "", "out");        \
+  }
 
 }  // namespace torch_webgpu

@@ -27,4 +27,16 @@ DType kernel_dtype(at::ScalarType dtype, const char* op) {
   return *known;
 }
 
+void check_fits(at::ScalarType dtype, const at::Scalar& value) {
+  switch (dtype) {
+    case at::kByte: (void)value.to<uint8_t>(); return;
+    case at::kChar: (void)value.to<int8_t>(); return;
+    case at::kShort: (void)value.to<int16_t>(); return;
+    case at::kInt: (void)value.to<int32_t>(); return;
+    case at::kLong: (void)value.to<int64_t>(); return;
+    case at::kHalf: (void)value.to<c10::Half>(); return;
+    default: return;
+  }
+}
+
 }  // namespace torch_webgpu

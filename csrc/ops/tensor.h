@@ -19,4 +19,7 @@ DType kernel_dtype(at::ScalarType dtype, const char* op);
 
 void check_storable(at::ScalarType dtype);
 
+// The CPU's error for a value that the dtype does not hold.
+void check_fits(at::ScalarType dtype, const at::Scalar& value);
+
 }  // namespace torch_webgpu

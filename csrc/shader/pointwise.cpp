@@ -18,7 +18,10 @@ class Printer {
   std::string print() {
     for (uint32_t binding = 0; binding < spec_.binding_count; ++binding) source_.bind(binding, element_of(binding));
     source_.use(compute_);
-    if (spec_.row->library) source_.use_library(spec_.row->library);
+    if (spec_.row->library) {
+      source_.use(Compute::f32);  // its functions build on those
+      source_.use_library(spec_.row->library);
+    }
     if (is_random()) source_.use("philox");
     for (uint32_t i = 0; i < spec_.operand_count; ++i) source_.use(compute_type(spec_.dtype(i)));
     print_words();
@@ -77,7 +80,8 @@ class Printer {
     for (uint32_t s = 0; s < params_.scalars; ++s) {
       source_.print("  let s" + std::to_string(s) + " = " + param_value(compute_, params_.scalar(s)) + ";\n");
     }
-    source_.print("  return " + specialise(spec_.row->formula, compute_) + ";\n}\n");
+    source_.print("  return " + specialise(spec_.row->formula, compute_, spec_.row->library ? spec_.row->library : "") +
+                  ";\n}\n");
   }
 
   std::string word(uint32_t operand, const std::string& index) const {

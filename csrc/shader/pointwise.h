@@ -22,6 +22,9 @@ struct PointwiseRow {
   uint8_t words = 0;              // parameters that no conversion touches: word(0), word(1), ...
 };
 
+// Flags too: the dtypes an op takes, where not all.
+constexpr uint8_t kFloats = 32, kNoBool = 64, kIntegers = 128;
+
 // How an operand is read: from the parameters, four neighbours at a time, one value for four neighbours, one by one.
 enum class Access : uint8_t { scalar, run, splat, strided };
 

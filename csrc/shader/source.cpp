@@ -55,8 +55,11 @@ std::string param_value(Compute type, uint32_t word) {
   }
 }
 
-std::string specialise(std::string_view formula, Compute type) {
-  const std::string_view library = wgsl_text(type_file(type));
+std::string specialise(std::string_view formula, Compute type, std::string_view library) {
+  const std::string_view own = wgsl_text(type_file(type)), further = library.empty() ? "" : wgsl_text(library);
+  const auto defines = [&](const std::string& text) {
+    return own.find(text) != std::string_view::npos || further.find(text) != std::string_view::npos;
+  };
   std::string result;
   for (size_t at = 0; at < formula.size();) {
     size_t end = at;
@@ -66,9 +69,7 @@ std::string specialise(std::string_view formula, Compute type) {
       continue;
     }
     const std::string word(formula.substr(at, end - at)), typed = word + "_" + name(type);
-    const bool defined = library.find("fn " + typed + "(") != std::string_view::npos ||
-                         library.find("const " + typed + " ") != std::string_view::npos;
-    result += defined ? typed : word;
+    result += defines("fn " + typed + "(") || defines("const " + typed + " ") ? typed : word;
     at = end;
   }
   return result;

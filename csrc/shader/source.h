@@ -42,7 +42,7 @@ std::string param(uint32_t word);
 std::string param_value(Compute type, uint32_t word);  // as a value; int64 takes two words
 
 // A formula names functions without their type, `add(a, b)`: this gives them that of `type`, `add_i64(a, b)`, wherever
-// the type's file defines one.
-std::string specialise(std::string_view formula, Compute type);
+// the type's file, or that of `library`, defines one.
+std::string specialise(std::string_view formula, Compute type, std::string_view library = {});
 
 }  // namespace torch_webgpu

@@ -1,5 +1,7 @@
 """Every pointwise op, in every dtype and layout, gives the CPU's answer or the CPU's error."""
 
+import os
+
 import pytest
 import torch
 
@@ -29,6 +31,12 @@ def check(op: Op, name: str, args: tuple[torch.Tensor, ...]) -> None:
 def test_layouts(op: Op, dtype: torch.dtype) -> None:
     for name, args in cases(op, dtype):
         check(op, name, args)
+
+
+@pytest.mark.once
+def test_the_runtime_is_the_one_asked_for() -> None:
+    asked = os.environ.get("TORCH_WEBGPU_RUNTIME", "dawn")
+    assert torch.webgpu.get_device_properties().runtime == {"wgpu": "wgpu-native"}.get(asked, asked)
 
 
 @pytest.mark.once

@@ -21,3 +21,10 @@ fn bit_and_bool(a: bool, b: bool) -> bool { return a && b; }
 fn bit_or_bool(a: bool, b: bool) -> bool { return a || b; }
 fn bit_xor_bool(a: bool, b: bool) -> bool { return a != b; }
 fn bit_not_bool(a: bool) -> bool { return !a; }
+fn is_posinf_bool(a: bool) -> bool { return false; }
+fn is_neginf_bool(a: bool) -> bool { return false; }
+fn signbit_bool(a: bool) -> bool { return false; }
+fn sign_bool(a: bool) -> bool { return a; }
+fn heaviside_bool(a: bool, b: bool) -> bool { return a || b; }
+fn fmax_bool(a: bool, b: bool) -> bool { return a || b; }
+fn fmin_bool(a: bool, b: bool) -> bool { return a && b; }

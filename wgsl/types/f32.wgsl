@@ -54,18 +54,36 @@ fn exp_f32(x: f32) -> f32 {
   // f32(k) is n, but not to a compiler that would join the two products into one and lose the low part of ln 2.
   let r = fma(f32(k), -1.42860677e-6, fma(n, -0.693145752, x));
   let p = fma(r, fma(r, fma(r, fma(r, fma(r, 1.38888889e-3, 8.33333333e-3), 4.16666667e-2), 1.66666667e-1), 0.5), 1.0);
-  let y = fma(r, p, 1.0);
+  return scale_f32(fma(r, p, 1.0), k);
+}
+
+// y * 2^k, where 2^k alone may be out of range.
+fn scale_f32(y: f32, k: i32) -> f32 {
   if (k > 126) { return y * 2.0 * exp2i_f32(k - 1); }
   return y * exp2i_f32(k);
 }
 
-// The built-in has an absolute error near 1; this one a relative one.
-fn log_f32(x: f32) -> f32 {
+// e^x - 1: a series where the difference would cancel.
+fn expm1_f32(x: f32) -> f32 {
+  if (abs_f32(x) < 0.35) {
+    let p = fma(x, fma(x, fma(x, fma(x, fma(x, 2.4801587e-5, 1.9841270e-4), 1.3888889e-3), 8.3333333e-3), 4.1666667e-2),
+        1.6666667e-1);
+    return fma(x * x, fma(x, p, 0.5), x);
+  }
+  return exp_f32(x) - 1.0;
+}
+
+// log(1 + f) for 1 + f between the roots of a half and of two.
+fn log_near_one_f32(f: f32) -> f32 {
+  let s = f / (2.0 + f);
+  let z = s * s;
+  let series = fma(z, fma(z, fma(z, fma(z, 0.1111111, 0.14285715), 0.2), 0.33333334), 0.0) * s;
+  return 2.0 * s + 2.0 * series;
+}
+
+// f and e of x = (1 + f) * 2^e with 1 + f as above, for a positive finite x.
+fn log_parts_f32(x: f32) -> vec2<f32> {
   let bits = bitcast<u32>(x);
-  if (is_nan_f32(x)) { return x; }
-  if ((bits & 0x7fffffffu) == 0u) { return -inf_f32(); }
-  if ((bits & 0x80000000u) != 0u) { return nan_f32(); }
-  if (bits == 0x7f800000u) { return x; }
   var exponent = i32(bits >> 23u) - 127;
   var mantissa = bits & 0x7fffffu;
   if (exponent == -127) {
@@ -79,12 +97,32 @@ fn log_f32(x: f32) -> f32 {
   } else {
     mantissa |= 0x3f800000u;
   }
-  let f = bitcast<f32>(mantissa) - 1.0;
-  let s = f / (2.0 + f);
-  let z = s * s;
-  let series = fma(z, fma(z, fma(z, fma(z, 0.1111111, 0.14285715), 0.2), 0.33333334), 0.0) * s;
-  let e = f32(exponent);
-  return fma(e, 0.693145752, fma(e, 1.42860677e-6, 2.0 * s + 2.0 * series));
+  return vec2<f32>(bitcast<f32>(mantissa) - 1.0, f32(exponent));
+}
+
+// True where a logarithm of x is special_log_f32(x).
+fn is_special_log_f32(x: f32) -> bool {
+  let bits = bitcast<u32>(x);
+  return bits == 0u || bits >= 0x7f800000u;
+}
+fn special_log_f32(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  if ((bits & 0x7fffffffu) == 0u) { return -inf_f32(); }
+  if (is_nan_f32(x) || bits == 0x7f800000u) { return x; }
+  return nan_f32();
+}
+
+// The built-in has an absolute error near 1; this one a relative one.
+fn log_f32(x: f32) -> f32 {
+  if (is_special_log_f32(x)) { return special_log_f32(x); }
+  let parts = log_parts_f32(x);
+  return fma(parts.y, 0.693145752, fma(parts.y, 1.42860677e-6, log_near_one_f32(parts.x)));
+}
+
+// log(1 + x) without the rounding of 1 + x where it matters.
+fn log1p_f32(x: f32) -> f32 {
+  if (x > -0.29 && x < 0.41) { return log_near_one_f32(x); }
+  return log_f32(1.0 + x);
 }
 
 fn rsqrt_f32(a: f32) -> f32 { return 1.0 / sqrt(a); }
@@ -99,6 +137,64 @@ fn tanh_f32(a: f32) -> f32 {
   let y = (1.0 - t) / (1.0 + t);
   return select(y, -y, a < 0.0);
 }
+fn is_posinf_f32(a: f32) -> bool { return bitcast<u32>(a) == 0x7f800000u; }
+fn is_neginf_f32(a: f32) -> bool { return bitcast<u32>(a) == 0xff800000u; }
+fn signbit_f32(a: f32) -> bool { return (bitcast<u32>(a) & 0x80000000u) != 0u; }
+fn sign_f32(a: f32) -> f32 { return select(select(0.0, -1.0, lt_f32(a, 0.0)), 1.0, gt_f32(a, 0.0)); }
+fn heaviside_f32(a: f32, b: f32) -> f32 { return select(select(0.0, 1.0, gt_f32(a, 0.0)), b, eq_f32(a, 0.0)); }
+fn copysign_f32(a: f32, b: f32) -> f32 {
+  return bitcast<f32>((bitcast<u32>(a) & 0x7fffffffu) | (bitcast<u32>(b) & 0x80000000u));
+}
+// Of a number and a NaN, the number.
+fn fmax_f32(a: f32, b: f32) -> f32 {
+  if (is_nan_f32(a)) { return b; }
+  if (is_nan_f32(b)) { return a; }
+  return select(b, a, a > b);
+}
+fn fmin_f32(a: f32, b: f32) -> f32 {
+  if (is_nan_f32(a)) { return b; }
+  if (is_nan_f32(b)) { return a; }
+  return select(b, a, a < b);
+}
+
+// Exact, by long division of the mantissas, eight bits at a time.
+fn fmod_f32(a: f32, b: f32) -> f32 {
+  let x = bitcast<u32>(a) & 0x7fffffffu;
+  let y = bitcast<u32>(b) & 0x7fffffffu;
+  if (x >= 0x7f800000u || y > 0x7f800000u || y == 0u) { return nan_f32(); }
+  if (x < y) { return a; }
+  let exponent = max(y >> 23u, 1u);
+  let divisor = select(y & 0x7fffffu, (y & 0x7fffffu) | 0x800000u, y >= 0x800000u);
+  var rest = select(x & 0x7fffffu, (x & 0x7fffffu) | 0x800000u, x >= 0x800000u) % divisor;
+  var left = max(x >> 23u, 1u) - exponent;
+  while (left > 0u && rest != 0u) {
+    let bits = min(left, 8u);
+    rest = (rest << bits) % divisor;
+    left -= bits;
+  }
+  var result = 0u;
+  if (rest != 0u) {
+    let shift = min(countLeadingZeros(rest) - 8u, exponent - 1u);
+    let normal = ((exponent - shift) << 23u) | ((rest << shift) & 0x7fffffu);
+    result = select(rest << shift, normal, (rest << shift) >= 0x800000u);
+  }
+  return bitcast<f32>(result | (bitcast<u32>(a) & 0x80000000u));
+}
+fn remainder_f32(a: f32, b: f32) -> f32 {
+  let rest = fmod_f32(a, b);
+  return select(rest, rest + b, ne_f32(rest, 0.0) && lt_f32(b, 0.0) != lt_f32(rest, 0.0));
+}
+fn div_trunc_f32(a: f32, b: f32) -> f32 { return trunc(a / b); }
+fn div_floor_f32(a: f32, b: f32) -> f32 {
+  if (b == 0.0) { return a / b; }
+  let rest = fmod_f32(a, b);
+  var quotient = (a - rest) / b;
+  if (ne_f32(rest, 0.0) && lt_f32(b, 0.0) != lt_f32(rest, 0.0)) { quotient -= 1.0; }
+  if (eq_f32(quotient, 0.0)) { return copysign_f32(0.0, a / b); }
+  let whole = floor(quotient);
+  return select(whole, whole + 1.0, quotient - whole > 0.5);
+}
+
 fn from_index_f32(index: u32) -> f32 { return f32(index); }
 fn lowest_f32() -> f32 { return -inf_f32(); }
 fn highest_f32() -> f32 { return inf_f32(); }

@@ -113,3 +113,119 @@ fn bit_or_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return a | b; }
 fn bit_xor_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return a ^ b; }
 fn bit_not_i64(a: vec2<u32>) -> vec2<u32> { return ~a; }
 fn mul_add_i64(a: vec2<u32>, b: vec2<u32>, c: vec2<u32>) -> vec2<u32> { return add_i64(mul_i64(a, b), c); }
+
+fn is_posinf_i64(a: vec2<u32>) -> bool { return false; }
+fn is_neginf_i64(a: vec2<u32>) -> bool { return false; }
+fn signbit_i64(a: vec2<u32>) -> bool { return is_negative_i64(a); }
+fn is_zero_i64(a: vec2<u32>) -> bool { return (a.x | a.y) == 0u; }
+fn sign_i64(a: vec2<u32>) -> vec2<u32> {
+  return select(vec2<u32>(u32(!is_zero_i64(a)), 0u), vec2<u32>(0xffffffffu), is_negative_i64(a));
+}
+fn heaviside_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  return select(vec2<u32>(u32(!is_negative_i64(a)), 0u), b, is_zero_i64(a));
+}
+fn fmax_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return max_i64(a, b); }
+fn fmin_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return min_i64(a, b); }
+fn floor_i64(a: vec2<u32>) -> vec2<u32> { return a; }
+fn ceil_i64(a: vec2<u32>) -> vec2<u32> { return a; }
+fn trunc_i64(a: vec2<u32>) -> vec2<u32> { return a; }
+fn round_i64(a: vec2<u32>) -> vec2<u32> { return a; }
+
+fn clz_u64(a: vec2<u32>) -> u32 { return select(countLeadingZeros(a.y), 32u + countLeadingZeros(a.x), a.y == 0u); }
+fn ctz_u64(a: vec2<u32>) -> u32 { return select(countTrailingZeros(a.x), 32u + countTrailingZeros(a.y), a.x == 0u); }
+
+// Quotient and remainder, low words first; by long division, a bit at a time. The divisor is not zero.
+fn div_rem_u64(a: vec2<u32>, b: vec2<u32>) -> vec4<u32> {
+  if ((a.y | b.y) == 0u) { return vec4<u32>(a.x / b.x, 0u, a.x % b.x, 0u); }
+  if (lt_u64(a, b)) { return vec4<u32>(0u, 0u, a); }
+  var left = clz_u64(b) - clz_u64(a);
+  var divisor = shl_u64(b, left);
+  var rest = a;
+  var quotient = vec2<u32>(0u, 0u);
+  loop {
+    quotient = vec2<u32>(quotient.x << 1u, (quotient.y << 1u) | (quotient.x >> 31u));
+    if (!lt_u64(rest, divisor)) {
+      rest = sub_i64(rest, divisor);
+      quotient.x |= 1u;
+    }
+    if (left == 0u) { break; }
+    divisor = vec2<u32>((divisor.x >> 1u) | (divisor.y << 31u), divisor.y >> 1u);
+    left -= 1u;
+  }
+  return vec4<u32>(quotient, rest);
+}
+
+// The CPU raises ZeroDivisionError; a device cannot, and gives all bits set for the quotient, as CUDA does, and the
+// dividend for the remainder. The smallest integer by -1 is itself.
+fn div_trunc_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  if (is_zero_i64(b)) { return vec2<u32>(0xffffffffu); }
+  let quotient = div_rem_u64(abs_i64(a), abs_i64(b)).xy;
+  return select(quotient, neg_i64(quotient), is_negative_i64(a) != is_negative_i64(b));
+}
+fn fmod_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  if (is_zero_i64(b)) { return a; }
+  let rest = div_rem_u64(abs_i64(a), abs_i64(b)).zw;
+  return select(rest, neg_i64(rest), is_negative_i64(a));
+}
+fn remainder_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  let rest = fmod_i64(a, b);
+  let up = !is_zero_i64(rest) && is_negative_i64(b) != is_negative_i64(rest) && !is_zero_i64(b);
+  return select(rest, add_i64(rest, b), up);
+}
+fn div_floor_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  if (is_zero_i64(b)) { return vec2<u32>(0xffffffffu); }
+  let parts = div_rem_u64(abs_i64(a), abs_i64(b));
+  if (is_negative_i64(a) == is_negative_i64(b)) { return parts.xy; }
+  return neg_i64(add_i64(parts.xy, vec2<u32>(u32(!is_zero_i64(parts.zw)), 0u)));
+}
+
+// A shift by less than none or by all bits and more shifts everything out.
+fn shl_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return shl_u64(a, select(b.x, 64u, b.y != 0u)); }
+fn shr_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  let n = select(b.x, 64u, b.y != 0u);
+  if (is_negative_i64(a)) { return ~shr_u64(~a, n); }
+  return shr_u64(a, n);
+}
+
+// Wraps as the product does; only 1 and -1 have a reciprocal.
+fn pow_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  var power = a;
+  var left = b;
+  if (is_negative_i64(b)) {
+    if (!eq_i64(abs_i64(a), one_i64)) { return zero_i64; }
+    left = vec2<u32>(b.x & 1u, 0u);
+  }
+  var result = one_i64;
+  while ((left.x | left.y) != 0u) {
+    if ((left.x & 1u) != 0u) { result = mul_i64(result, power); }
+    power = mul_i64(power, power);
+    left = vec2<u32>((left.x >> 1u) | (left.y << 31u), left.y >> 1u);
+  }
+  return result;
+}
+
+// By halving and subtracting, without a division.
+fn gcd_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  var x = abs_i64(a);
+  var y = abs_i64(b);
+  if (is_zero_i64(x)) { return y; }
+  if (is_zero_i64(y)) { return x; }
+  let twos = min(ctz_u64(x), ctz_u64(y));
+  x = shr_u64(x, ctz_u64(x));
+  loop {
+    y = shr_u64(y, ctz_u64(y));
+    if (lt_u64(y, x)) {
+      let larger = x;
+      x = y;
+      y = larger;
+    }
+    y = sub_i64(y, x);
+    if (is_zero_i64(y)) { break; }
+  }
+  return shl_u64(x, twos);
+}
+fn lcm_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  let divisor = gcd_i64(a, b);
+  if (is_zero_i64(divisor)) { return zero_i64; }
+  return abs_i64(mul_i64(div_trunc_i64(a, divisor), b));
+}

@@ -1,0 +1,186 @@
+"""PyTorch's own samples, from the OpInfos in the wheel, on the device against the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils._pytree import tree_leaves, tree_map
+
+from tests.support import DEVICE, DTYPES, assert_same, clone_layout, on_device, outcome, to_device
+
+# What the device can store. Samples that hold, or lead to, anything else are not for it.
+STORED = (*DTYPES, torch.complex64)
+# Ops whose result has no values yet.
+UNINITIALIZED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+
+
+def full_name(op: OpInfo) -> str:
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+@functools.cache
+def opinfos() -> dict[str, OpInfo]:
+    return {full_name(op): op for op in op_db}
+
+
+@dataclass
+class Call:
+    """The arguments of one call, on the CPU and on the device."""
+
+    sample: SampleInput
+    cpu: tuple[Any, tuple[Any, ...], dict[str, Any]]
+    device: tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+    def on(self, where: str, function: Callable[..., Any], **more: Any) -> Any:
+        first, args, kwargs = self.cpu if where == "cpu" else self.device
+        if where == "cpu" or tensors(self.device):
+            return function(first, *args, **kwargs, **more)
+        with torch.device(DEVICE):  # for a factory that is not told where
+            return function(first, *args, **kwargs, **more)
+
+
+def tensors(values: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+
+
+def storable(values: Any) -> bool:
+    """Whether the device has the dtypes of all tensors and dtype arguments, and their layout."""
+    return all(
+        (leaf.dtype in STORED and leaf.layout == torch.strided) if isinstance(leaf, torch.Tensor) else leaf in STORED
+        for leaf in tree_leaves(values)
+        if isinstance(leaf, (torch.Tensor, torch.dtype))
+    )
+
+
+def move(values: Any) -> Any:
+    """To the device: tensors with their layout, generators, and what names the CPU as the place of the result."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, torch.device) and value.type == "cpu":
+            return torch.device(DEVICE)
+        return value
+
+    moved = to_device(tree_map(one, values))
+    first, args, kwargs = moved
+    if kwargs.get("device") == "cpu":
+        kwargs = {**kwargs, "device": DEVICE}
+    return first, args, kwargs
+
+
+def calls(samples: Iterator[SampleInput]) -> Iterator[Call]:
+    for sample in samples:
+        values = (sample.input, tuple(sample.args), dict(sample.kwargs))
+        if storable(values):
+            yield Call(sample, values, move(values))
+
+
+def samples_of(op: OpInfo, dtype: torch.dtype, kind: str = "samples", grad: bool = False) -> Iterator[Call]:
+    torch.manual_seed(0)
+    make = op.reference_inputs if kind == "reference" else op.sample_inputs
+    samples = make("cpu", dtype, requires_grad=grad)
+    return calls(sample.noncontiguous() if kind == "noncontiguous" else sample for sample in samples)
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def compare(op: OpInfo, actual: Any, expected: Any, message: str, tolerance: dict[str, float]) -> None:
+    if op.name in UNINITIALIZED:
+        actual, expected = (tree_map(lambda x: x.detach().clone().zero_(), x) for x in (actual, expected))
+    assert_same(actual, expected, message, **tolerance)
+
+
+def describe(call: Call) -> str:
+    return call.sample.summary().removeprefix("SampleInput")
+
+
+def check_forward(op: OpInfo, call: Call, tolerance: dict[str, float], native: bool = True) -> bool:
+    """One call against the CPU, which may refuse; False when the CPU has no result that the device can hold."""
+    with quietly():
+        expected, refused = outcome(call.on, "cpu", op.op)
+        if refused is not None:
+            error = outcome(call.on, DEVICE, op.op)[1]
+            assert isinstance(error, type(refused)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
+            return False
+        if not storable(expected):
+            return False
+        with on_device(None) if native else contextlib.nullcontext([]) as results:
+            results.append(call.on(DEVICE, op.op))
+    compare(op, results[0], expected, describe(call), tolerance)
+    return True
+
+
+def check_inplace(op: OpInfo, call: Call, tolerance: dict[str, float]) -> None:
+    if call.sample.broadcasts_input:
+        return
+    with quietly():
+        expected, refused = outcome(call.on, "cpu", lambda x, *a, **k: op.inplace_variant(clone_layout(x), *a, **k))
+        target = to_device(clone_layout(call.cpu[0]))
+        with on_device(None):
+            actual, error = outcome(call.on, DEVICE, lambda _, *a, **k: op.inplace_variant(target, *a, **k))
+    if refused is not None:
+        assert isinstance(error, type(refused)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
+        return
+    if error is not None:
+        raise error
+    compare(op, actual, expected, describe(call), tolerance)
+    compare(op, target, expected, describe(call), tolerance)
+
+
+def check_out(op: OpInfo, call: Call, tolerance: dict[str, float]) -> None:
+    with quietly():
+        expected, refused = outcome(call.on, "cpu", op.op)
+        if refused is not None or not storable(expected) or not tensors(expected):
+            return
+        for name, shape in (("right", lambda x: torch.zeros_like(x)), ("to resize", lambda x: x.new_zeros(0))):
+            wanted = tree_map(lambda x: shape(x.detach()), expected)  # noqa: B023
+            moved = to_device(wanted)
+            _, refused = outcome(call.on, "cpu", op.op, out=wanted)
+            with on_device(None) as results:
+                result, error = outcome(call.on, DEVICE, op.op, out=moved)
+                results.append(result)
+            message = f"out= {name} {describe(call)}"
+            assert (error is None) == (refused is None), f"{message}: {error!r}, but the CPU {refused!r}"
+            if error is None:
+                compare(op, moved, wanted, message, tolerance)
+
+
+def gradients(op: OpInfo, call: Call, where: str, seeds: list[torch.Tensor] | None) -> tuple[Any, list[torch.Tensor]]:
+    inputs = [x for x in tensors(call.cpu if where == "cpu" else call.device) if x.requires_grad]
+    result = call.on(where, op.op)
+    if call.sample.output_process_fn_grad is not None:
+        result = call.sample.output_process_fn_grad(result)
+    outputs = [x for x in tensors(result) if x.requires_grad]
+    if seeds is None:
+        generator = torch.Generator().manual_seed(0)
+        seeds = [torch.randn(x.shape, dtype=x.dtype, generator=generator) for x in outputs]
+    given = seeds if where == "cpu" else to_device(seeds)
+    if not outputs or not inputs:
+        return [], seeds
+    return list(torch.autograd.grad(outputs, inputs, given, allow_unused=True)), seeds
+
+
+def check_gradients(op: OpInfo, call: Call, tolerance: dict[str, float], native: bool = True) -> None:
+    with quietly():
+        (cpu, refused) = outcome(gradients, op, call, "cpu", None)
+        if refused is not None:
+            error = outcome(gradients, op, call, DEVICE, None)[1]
+            assert isinstance(error, type(refused)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
+            return
+        expected, seeds = cpu
+        with on_device(None) if native else contextlib.nullcontext([]) as results:
+            results.append(gradients(op, call, DEVICE, seeds)[0])
+    # autograd promises no strides
+    assert_same(results[0], expected, f"gradient {describe(call)}", strides=False, **tolerance)

@@ -1,0 +1,95 @@
+"""Tensors that reach further than one storage binding may (128 MiB on many adapters)."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from tests.support import DEVICE, name_of, on_device, run_on_device
+
+MIB = 2**20
+
+
+@pytest.fixture(autouse=True)
+def give_back() -> Iterator[None]:
+    yield
+    torch.webgpu.empty_cache()
+
+
+def beyond_one_binding(dtype: torch.dtype) -> int:
+    """Elements of a tensor a quarter larger than a binding, and with a tail."""
+    limit = torch.webgpu.get_device_properties().limits["maxStorageBufferBindingSize"]
+    assert limit <= 1024 * MIB, "the adapter binds more at once than this test may use"
+    return (limit + limit // 4) // dtype.itemsize + 3
+
+
+def pattern(count: int, dtype: torch.dtype) -> torch.Tensor:
+    """Different everywhere, and from one word to the next."""
+    return torch.arange(count, dtype=torch.int32).mul_(0x9E3779B1 - 2**32).bitwise_right_shift_(9).to(dtype)
+
+
+DTYPES = (torch.float32, torch.uint8, torch.int64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+def test_round_trip_and_ops(dtype: torch.dtype) -> None:
+    x = pattern(beyond_one_binding(dtype), dtype)
+    moved = x.to(DEVICE)
+    assert torch.equal(moved.cpu(), x)
+    total = run_on_device(torch.add, moved, 1)
+    x.add_(1)
+    assert torch.equal(total.cpu(), x), "add"
+    del total
+    run_on_device(moved.add_, 1)
+    assert torch.equal(moved.cpu(), x), "add_"
+    less = run_on_device(torch.lt, moved, 100)
+    assert torch.equal(less.cpu(), x < 100), "lt"
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+def test_copies_within_one_tensor(dtype: torch.dtype) -> None:
+    count = beyond_one_binding(dtype)
+    x = pattern(count, dtype)
+    moved = x.to(DEVICE)
+    half = count // 2
+    with on_device():
+        moved[half : 2 * half].copy_(moved[:half])
+        moved[:1000:2].copy_(moved[-1000::2])
+        moved[-5:].fill_(7)
+    x[half : 2 * half] = x[:half].clone()
+    x[:1000:2] = x[-1000::2].clone()
+    x[-5:] = 7
+    assert torch.equal(moved.cpu(), x)
+
+
+def test_broadcast_and_transposed() -> None:
+    rows = beyond_one_binding(torch.float32) // 1024 + 1
+    x = pattern(rows * 1024, torch.float32).view(rows, 1024)
+    row = torch.arange(1024, dtype=torch.float32)
+    moved = x.to(DEVICE)
+    assert torch.equal(run_on_device(torch.add, moved, row.to(DEVICE)).cpu(), x + row)
+    turned = run_on_device(moved.t().contiguous)
+    assert torch.equal(turned.cpu(), x.t().contiguous())
+    assert torch.equal(run_on_device(torch.add, moved.t(), turned).cpu(), x.t() * 2)
+
+
+def test_a_cast_changes_the_size_of_what_is_bound() -> None:
+    count = beyond_one_binding(torch.float32)
+    x = pattern(count, torch.int32)
+    moved = x.to(DEVICE)
+    for dtype in (torch.int64, torch.int16, torch.bool):
+        assert torch.equal(run_on_device(moved.to, dtype).cpu(), x.to(dtype)), dtype
+
+
+def test_views_far_into_the_storage() -> None:
+    count = beyond_one_binding(torch.uint8)
+    x = pattern(count, torch.uint8)
+    moved = x.to(DEVICE)
+    for begin in (count - 1, count - 7, 128 * MIB - 1, 128 * MIB + 1):
+        assert moved[begin : begin + 7].tolist() == x[begin : begin + 7].tolist()
+        assert (moved[begin : begin + 7] + 1).tolist() == (x[begin : begin + 7] + 1).tolist()
+    with on_device():
+        edge = moved[128 * MIB - 3 : 128 * MIB + 3]
+        edge.add_(1)
+    x[128 * MIB - 3 : 128 * MIB + 3] += 1
+    assert torch.equal(moved.cpu(), x)

@@ -1,0 +1,100 @@
+"""PyTorch's own samples for every op that is native so far: forward, strided inputs, out=, gradients, errors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from tests.ops.native_ops import EXPECTED_FAILURES, NATIVE, TOLERANCES
+from tests.ops.opinfo import (
+    Call,
+    calls,
+    check_forward,
+    check_gradients,
+    check_inplace,
+    check_out,
+    describe,
+    opinfos,
+    quietly,
+    samples_of,
+)
+from tests.support import DEVICE, DTYPES, name_of
+
+GRADIENTS = (torch.float32,)  # the others differ in storage alone
+
+
+def cases(check: str, dtypes: tuple[torch.dtype, ...], applies: Callable[[Any], Any] = lambda op: True) -> list[Any]:
+    """(op, dtype) for all ops the CPU has in that dtype, with those marked that are known to fail."""
+    found = []
+    for name in NATIVE:
+        op = opinfos()[name]
+        for dtype in dtypes:
+            if dtype not in op.supported_dtypes("cpu") or not applies(op):
+                continue
+            reason = EXPECTED_FAILURES.get((name, check, dtype)) or EXPECTED_FAILURES.get((name, check, None))
+            marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+            found.append(pytest.param(name, dtype, id=f"{name}-{name_of(dtype)}", marks=marks))
+    return found
+
+
+def tolerance(name: str, dtype: torch.dtype) -> dict[str, float]:
+    return TOLERANCES.get((name, dtype)) or TOLERANCES.get((name, None)) or {}
+
+
+@pytest.mark.parametrize(("name", "dtype"), cases("samples", DTYPES))
+def test_samples(name: str, dtype: torch.dtype) -> None:
+    op = opinfos()[name]
+    tried = sum(check_forward(op, call, tolerance(name, dtype)) for call in samples_of(op, dtype))
+    assert tried > 0, "not one sample that the device can hold"
+
+
+@pytest.mark.parametrize(("name", "dtype"), cases("noncontiguous", DTYPES))
+def test_noncontiguous(name: str, dtype: torch.dtype) -> None:
+    op = opinfos()[name]
+    for call in samples_of(op, dtype, "noncontiguous"):
+        check_forward(op, call, tolerance(name, dtype))
+
+
+@pytest.mark.parametrize(("name", "dtype"), cases("reference", (torch.float32,)))
+def test_reference(name: str, dtype: torch.dtype) -> None:
+    op = opinfos()[name]
+    for call in samples_of(op, dtype, "reference"):
+        check_forward(op, call, tolerance(name, dtype))
+
+
+@pytest.mark.parametrize(("name", "dtype"), cases("inplace", DTYPES, lambda op: op.inplace_variant is not None))
+def test_inplace(name: str, dtype: torch.dtype) -> None:
+    op = opinfos()[name]
+    for call in samples_of(op, dtype):
+        check_inplace(op, call, tolerance(name, dtype))
+
+
+@pytest.mark.parametrize(("name", "dtype"), cases("out", DTYPES, lambda op: op.supports_out))
+def test_out(name: str, dtype: torch.dtype) -> None:
+    op = opinfos()[name]
+    for call in samples_of(op, dtype):
+        check_out(op, call, tolerance(name, dtype))
+
+
+@pytest.mark.parametrize(("name", "dtype"), cases("gradients", GRADIENTS, lambda op: op.supports_autograd))
+def test_gradients(name: str, dtype: torch.dtype) -> None:
+    op = opinfos()[name]
+    for call in samples_of(op, dtype, grad=True):
+        check_gradients(op, call, tolerance(name, dtype))
+
+
+def refuses(op: Any, call: Call, error_type: type[Exception], pattern: str) -> None:
+    with quietly(), pytest.raises(error_type, match=pattern):
+        call.on(DEVICE, op.op)
+        pytest.fail(f"{describe(call)} is accepted")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), cases("errors", (torch.float32,), lambda op: op.error_inputs_func is not None)
+)
+def test_errors(name: str, dtype: torch.dtype) -> None:
+    op = opinfos()[name]
+    for error in op.error_inputs("cpu"):
+        for call in calls(iter([error.sample_input])):
+            refuses(op, call, error.error_type, error.error_regex)
