@@ -32,7 +32,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   bool queryStream(const c10::Stream&) const override { return !is_open() || runtime().stream.is_idle(); }
   void synchronizeStream(const c10::Stream&) const override { synchronizeDevice(0); }
   void synchronizeDevice(const c10::DeviceIndex) const override {
-    if (is_open()) runtime().stream.synchronize();
+    if (is_open()) waiting([] { runtime().stream.synchronize(); });
   }
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 

@@ -55,9 +55,9 @@ void copy_on_device(const at::Tensor& source, const at::Tensor& target) {
 void read_dense(const at::Tensor& source, void* host) {
   const uint64_t begin = offset_bytes(source), size = source.numel() * source.element_size();
   const uint64_t skipped = begin % 4;
-  if (skipped == 0) return runtime().stream.read(*buffer_of(source), begin, host, size);
+  if (skipped == 0) return waiting([&] { runtime().stream.read(*buffer_of(source), begin, host, size); });
   std::vector<char> words(size + skipped);
-  runtime().stream.read(*buffer_of(source), begin - skipped, words.data(), words.size());
+  waiting([&] { runtime().stream.read(*buffer_of(source), begin - skipped, words.data(), words.size()); });
   std::memcpy(host, words.data() + skipped, size);
 }
 

@@ -13,7 +13,7 @@
 namespace torch_webgpu {
 
 // The first word of a key tells families apart.
-enum class Family : uint64_t { pointwise = 1, reduce, matmul, arange };
+enum class Family : uint64_t { pointwise = 1, reduce, matmul, arange, indexed };
 
 const Target& target();
 uint64_t max_binding_bytes();
