@@ -107,6 +107,13 @@ double time_add(int64_t elements, int64_t repeats, bool dry) {
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   using namespace torch_webgpu;
   const auto without_gil = py::call_guard<py::gil_scoped_release>();
+  py::register_local_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const IndexError& error) {
+      PyErr_SetString(PyExc_IndexError, error.what());
+    }
+  });
   m.def("set_library_paths", &set_library_paths);
   m.def("is_available", &is_available, without_gil);
   m.def("unavailable_reason", &unavailable_reason, without_gil);

@@ -109,4 +109,6 @@ Runtime& detail::open() {
   return *opened;
 }
 
+void detail::throw_index_error(const IndexError& error) { C10_THROW_ERROR(IndexError, error.what()); }
+
 }  // namespace torch_webgpu

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <string>
 
+#include "runtime/error.h"
 #include "runtime/runtime.h"
 
 namespace torch_webgpu {
@@ -25,7 +26,18 @@ bool in_bad_fork() noexcept;
 namespace detail {
 extern std::atomic<Runtime*> open_runtime;
 Runtime& open();
+[[noreturn]] void throw_index_error(const IndexError& error);
 }  // namespace detail
+
+// Runs a call that waits for the device; what a kernel found out of range becomes PyTorch's IndexError.
+template <class Call>
+decltype(auto) waiting(const Call& call) {
+  try {
+    return call();
+  } catch (const IndexError& error) {
+    detail::throw_index_error(error);
+  }
+}
 
 inline Runtime& runtime() {
   Runtime* open = detail::open_runtime.load(std::memory_order_acquire);

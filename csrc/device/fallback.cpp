@@ -13,7 +13,7 @@ namespace {
 
 FallbackMode mode_from_environment() {
   const char* value = std::getenv("TORCH_WEBGPU_FALLBACK");
-  const std::string_view text = value ? value : "warn";
+  const std::string_view text = value && *value ? value : "warn";
   if (text == "error") return FallbackMode::error;
   if (text == "quiet") return FallbackMode::quiet;
   TORCH_CHECK(text == "warn", "TORCH_WEBGPU_FALLBACK is '", text, "'; it may be error, warn or quiet");

@@ -28,7 +28,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream&) const override { synchronizeDevice(0); }
   void synchronizeDevice(const c10::DeviceIndex index) const override {
     check_ordinal(index);
-    if (is_open()) runtime().stream.synchronize();
+    if (is_open()) waiting([] { runtime().stream.synchronize(); });
   }
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 

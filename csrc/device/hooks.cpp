@@ -25,7 +25,8 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   // WebGPU stages uploads itself: plain host memory is as good as pinned memory gets.
   c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetAllocator(c10::kCPU); }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override { return default_generator(); }
-  at::Generator getNewGenerator(c10::DeviceIndex) const override {
+  at::Generator getNewGenerator(c10::DeviceIndex index) const override {
+    check_ordinal(index);
     return at::Generator(c10::make_intrusive<Generator>(c10::default_rng_seed_val));
   }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t size_bytes) const override {

@@ -55,9 +55,9 @@ void copy_on_device(const at::Tensor& source, const at::Tensor& target) {
 void read_dense(const at::Tensor& source, void* host) {
   const uint64_t begin = offset_bytes(source), size = source.numel() * source.element_size();
   const uint64_t skipped = begin % 4;
-  if (skipped == 0) return runtime().stream.read(*buffer_of(source), begin, host, size);
+  if (skipped == 0) return waiting([&] { runtime().stream.read(*buffer_of(source), begin, host, size); });
   std::vector<char> words(size + skipped);
-  runtime().stream.read(*buffer_of(source), begin - skipped, words.data(), words.size());
+  waiting([&] { runtime().stream.read(*buffer_of(source), begin - skipped, words.data(), words.size()); });
   std::memcpy(host, words.data() + skipped, size);
 }
 
@@ -95,8 +95,18 @@ void copy_from_host(const at::Tensor& source, const at::Tensor& target) {
   if (!staged.is_same(target)) copy_on_device(staged, target);
 }
 
-// Conjugate and negative views are flags on the tensor: the values are made here.
-at::Tensor resolved(const at::Tensor& tensor) { return tensor.resolve_conj().resolve_neg(); }
+// Conjugate and negative views are flags on the tensor: the values are made here. On the device by hand, since
+// resolve_conj() is a copy of its own.
+at::Tensor resolved(const at::Tensor& tensor) {
+  if (tensor.device().type() != kDeviceType) return tensor.resolve_conj().resolve_neg();
+  at::Tensor plain = tensor.alias();
+  plain._set_conj(false);
+  plain._set_neg(false);
+  at::Tensor values = plain.clone();
+  if (tensor.is_conj()) at::view_as_real(values).select(-1, 1).neg_();
+  if (tensor.is_neg()) (values.is_complex() ? at::view_as_real(values) : values).neg_();
+  return values;
+}
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
   if (target.numel() == 0) return target;

@@ -15,6 +15,10 @@ struct UnavailableError final : Error {
 struct OutOfMemoryError final : Error {
   using Error::Error;
 };
+// A kernel met an index out of range.
+struct IndexError final : Error {
+  using Error::Error;
+};
 // The device is gone; every later call says so.
 struct DeviceLostError final : Error {
   using Error::Error;

@@ -17,6 +17,7 @@ constexpr uint64_t kReadbackBytes = uint64_t{32} << 20;
 constexpr uint64_t kUploadBytes = uint64_t{64} << 20;
 constexpr uint64_t kStagingOverhead = 2048;  // of one small write, in memory
 constexpr int kQueries = 1024;
+constexpr uint64_t kStatusBytes = 32;
 
 uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -55,6 +56,10 @@ Stream::Stream(Device& device, KernelCache& kernels)
     descriptor.entries = &entry;
     slots_.push_back(api.DeviceCreateBindGroup(device_.handle, &descriptor));
   }
+  WGPUBufferDescriptor status{};
+  status.size = status_.size_bytes = kStatusBytes;
+  status.usage = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
+  status_.handle = api.DeviceCreateBuffer(device_.handle, &status);
   if (device_.has_timestamps) {
     WGPUBufferDescriptor resolved{};
     resolved.size = 512;  // two timestamps, each at an offset of its own: resolving wants 256-byte alignment
@@ -90,6 +95,10 @@ void Stream::dispatch(const Launch& launch) {
       static_cast<uint32_t>(std::max<uint64_t>(1, (uint64_t{launch.param_words} * 4 + kSlotBytes - 1) / kSlotBytes));
   if (next_slot_ + slots > kSlots) submit();
   std::memcpy(&params_[next_slot_ * kSlotBytes / 4], launch.params, size_t{launch.param_words} * 4);
+  if (launch.reports) {
+    params_[next_slot_ * kSlotBytes / 4] = reporter(kernel.label);
+    may_report_ = true;
+  }
   if (dry_) [[unlikely]]
     return;
   const Api& api = device_.api;
@@ -117,6 +126,7 @@ void Stream::dispatch(const Launch& launch) {
     submit();
     wait_for_queue();
     device_.throw_pending_error("in " + *kernel.label);
+    read_status();
   }
 }
 
@@ -212,9 +222,14 @@ void Stream::read_chunk(const Buffer& source, uint64_t offset, char* data, uint6
   device_.throw_if_lost();
   const Api& api = device_.api;
   const uint64_t words = round_up(size_bytes, 4);
-  reserve_readback(words);
+  const bool with_status = may_report_;
+  const uint64_t mapped_bytes = words + (with_status ? kStatusBytes : 0);
+  reserve_readback(mapped_bytes);
   end_pass();
   api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, offset, readback_, 0, words);
+  if (with_status) {
+    api.CommandEncoderCopyBufferToBuffer(encoder(), status_.handle, 0, readback_, words, kStatusBytes);
+  }
   submit();
   struct Map {
     bool done = false;
@@ -231,14 +246,45 @@ void Stream::read_chunk(const Buffer& source, uint64_t offset, char* data, uint6
     (*map)->message = to_string(message);
     (*map)->done = true;
   };
-  device_.wait(api.BufferMapAsync(readback_, WGPUMapMode_Read, 0, words, callback), map->done);
+  device_.wait(api.BufferMapAsync(readback_, WGPUMapMode_Read, 0, mapped_bytes, callback), map->done);
   const bool mapped = map->status == WGPUMapAsyncStatus_Success;
+  uint32_t status[kStatusBytes / 4] = {};
   if (mapped) {
-    std::memcpy(data, api.BufferGetConstMappedRange(readback_, 0, words), size_bytes);
+    const auto* bytes = static_cast<const char*>(api.BufferGetConstMappedRange(readback_, 0, mapped_bytes));
+    std::memcpy(data, bytes, size_bytes);
+    if (with_status) std::memcpy(status, bytes + words, kStatusBytes);
     api.BufferUnmap(readback_);  // before anything is thrown: the next readback needs it unmapped
   }
   check();
   if (!mapped) throw Error("webgpu: a readback failed: " + map->message);
+  if (with_status) check_status(status);
+}
+
+uint32_t Stream::reporter(const std::string* label) {
+  const auto found = std::find(reporters_.begin(), reporters_.end(), label);
+  const auto number = static_cast<uint32_t>(found - reporters_.begin());
+  if (found == reporters_.end()) reporters_.push_back(label);
+  return number;
+}
+
+// The status goes along with what is read anyway, and only if a launch could have written it.
+void Stream::read_status() {
+  if (!may_report_) return;
+  uint32_t word = 0;
+  read_chunk(status_, 0, reinterpret_cast<char*>(&word), sizeof(word));
+}
+
+void Stream::check_status(const uint32_t* words) {
+  may_report_ = false;
+  if (words[0] == 0) [[likely]]
+    return;
+  const uint32_t clear[kStatusBytes / 4] = {};
+  device_.api.QueueWriteBuffer(device_.queue, status_.handle, 0, clear, kStatusBytes);
+  staged_bytes_ += kStatusBytes + kStagingOverhead;
+  const auto index = static_cast<int64_t>(uint64_t{words[3]} << 32 | words[2]);
+  const std::string op = words[1] < reporters_.size() ? *reporters_[words[1]] : "an operation";
+  throw IndexError("index " + std::to_string(index) + " is out of bounds for dimension " + std::to_string(words[4]) +
+                   " with size " + std::to_string(words[5]) + "\nfound by " + op + " on webgpu");
 }
 
 void Stream::flush() {
@@ -255,6 +301,7 @@ void Stream::synchronize() {
   submit_writes();
   wait_for_queue();
   check();
+  read_status();
 }
 
 void Stream::wait_for_queue() {

@@ -26,6 +26,7 @@ struct Launch {
   uint32_t binding_count = 0;
   uint32_t param_words = 0;
   bool windowed = false;  // some binding has a size
+  bool reports = false;   // binds status() and takes its reporter's number as the first parameter
   Binding bindings[kMaxBindings];
   uint32_t params[kParamWords];
 
@@ -67,6 +68,10 @@ class Stream {
   void read(const Buffer& source, uint64_t offset, void* data, uint64_t size_bytes);
   void flush();
   void synchronize();
+
+  // Where a kernel leaves the first index it finds out of range: {found, reporter, index (low, high), dimension, size}.
+  // Whoever waits for the device next gets it as an IndexError.
+  const Buffer& status() const { return status_; }
   bool is_idle();
 
   void record(Event& event);
@@ -92,6 +97,9 @@ class Stream {
   void wait_for_queue();
   void mark(Event& event);
   void check();
+  void read_status();
+  void check_status(const uint32_t* words);
+  uint32_t reporter(const std::string* label);
   std::string recent_ops() const;
   void reserve_readback(uint64_t size_bytes);
   void read_chunk(const Buffer& source, uint64_t offset, char* data, uint64_t size_bytes);
@@ -119,6 +127,10 @@ class Stream {
   WGPUBuffer ring_ = nullptr;
   std::vector<WGPUBindGroup> slots_;
   std::vector<uint32_t> params_;
+
+  Buffer status_;
+  bool may_report_ = false;  // some launch since the last look at the status could have written it
+  std::vector<const std::string*> reporters_;
 
   WGPUBuffer readback_ = nullptr;
   uint64_t readback_size_ = 0;

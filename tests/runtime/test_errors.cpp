@@ -189,3 +189,29 @@ TEST_CASE("errors: a device lost while another thread waits") {
 }
 
 }  // namespace torch_webgpu
+
+namespace torch_webgpu {
+using namespace test;
+
+TEST_CASE("errors: an index that a kernel reports is raised once, by whoever waits next") {
+  const Program report{"report", 2,
+                       "if (id.x == 0u) { m0[0] = 7u; m1[0] = 1u; m1[1] = p[0].x; m1[2] = 9u; m1[3] = 0u; m1[4] = 2u;"
+                       "m1[5] = 5u; }"};
+  const Words out(64);
+  Stream& stream = runtime().stream;
+  const auto launch = [&] {
+    Launch launch = make_launch(report, {out.binding(), {&stream.status()}}, {0});
+    launch.reports = true;
+    stream.dispatch(launch);
+  };
+  launch();
+  const std::string read = message_of<IndexError>([&] { out.get(); });
+  CHECK(contains(read, "index 9 is out of bounds for dimension 2 with size 5"));
+  CHECK(contains(read, "report"));
+  CHECK(out.get()[0] == 7);
+  launch();
+  CHECK(contains(message_of<IndexError>([&] { stream.synchronize(); }), "index 9"));
+  stream.synchronize();
+}
+
+}  // namespace torch_webgpu

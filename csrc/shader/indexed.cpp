@@ -1,0 +1,273 @@
+#include "shader/indexed.h"
+
+#include <algorithm>
+
+#include "shader/wgsl_text.h"
+
+namespace torch_webgpu {
+namespace {
+
+std::string number(uint32_t value) { return std::to_string(value) + "u"; }
+bool is_raw(Element element) { return element >= Element::raw1; }
+DType dtype(Element element) { return static_cast<DType>(element); }
+
+class Printer {
+ public:
+  Printer(const IndexedSpec& spec, const Target& target)
+      : spec_(spec),
+        row_(*spec.row),
+        params_(spec),
+        source_(target),
+        workgroup_(target.workgroup),
+        compute_(static_cast<Compute>(spec.compute)),
+        store_(static_cast<IndexedStore>(spec.store)) {}
+
+  std::string print() {
+    for (uint32_t binding = 0; binding < spec_.binding_count; ++binding) source_.bind(binding, array_of(binding));
+    if (spec_.reports()) {
+      const std::string status = std::to_string(spec_.binding_count);
+      source_.print("@group(0) @binding(" + status + ") var<storage, read_write> status: array<atomic<u32>>;\n" +
+                    "const WRAPS = " + (row_.flags & IndexedRow::wraps ? "true" : "false") + ";\n");
+      source_.use("indexed");
+    }
+    source_.use(compute_);
+    for (uint32_t i = 0; i < spec_.operand_count; ++i) {
+      if (!is_raw(spec_.element(i))) source_.use(compute_type(dtype(spec_.element(i))));
+      if (i >= row_.values) source_.use(Compute::i64);
+    }
+    source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nalias V = " + type_of(0) + ";\n");
+    source_.print("fn x(i: u32) -> u32 { let w = " +
+                  number(params_.extra() + kWordsPerIndex * spec_.index_count) +
+                  " + i; return params[w / 4u][w % 4u]; }\n");
+    for (uint32_t i = 0; i < spec_.operand_count; ++i) {
+      if (spec_.window_count(i) > 1) print_windows(i);
+      print_load(i);
+    }
+    print_constant();
+    if (row_.library) source_.print(typed(std::string(wgsl_text(row_.library))) + "\n");
+    if (row_.flags & IndexedRow::acts) print_store();
+    print_step();
+    print_main();
+    return source_.text();
+  }
+
+ private:
+  // What moves bits has no type to name functions of.
+  std::string typed(const std::string& text) const {
+    return row_.flags & IndexedRow::raw ? text : specialise(text, compute_);
+  }
+
+  void print_constant() {
+    const std::string type = type_of(0);
+    std::string value = "x(i)";
+    if (type == "vec2<u32>") value = "vec2<u32>(x(i), x(i + 1u))";
+    if (type == "f32" || type == "i32") value = "bitcast<" + type + ">(x(i))";
+    if (type == "bool") value = "x(i) != 0u";
+    if (type == "vec4<u32>") return;
+    source_.print("fn constant(i: u32) -> V { return " + value + "; }\n");
+  }
+
+  bool acts() const { return row_.flags & IndexedRow::acts; }
+  uint32_t bytes(uint32_t operand) const { return size_bytes(spec_.element(operand)); }
+  bool is_atomic(uint32_t binding) const {
+    return binding == spec_.binding(0) && (store_ == IndexedStore::atomics || store_ == IndexedStore::exchange);
+  }
+
+  std::string array_of(uint32_t binding) const {
+    if (is_atomic(binding)) return "atomic<u32>";
+    bool wide = true;
+    for (uint32_t i = 0; i < spec_.operand_count; ++i) {
+      const uint32_t first = spec_.binding(i), count = spec_.window_count(i);
+      if (first <= binding && binding < first + count) wide &= spec_.element(i) == Element::raw16;
+    }
+    return wide ? "vec4<u32>" : "u32";
+  }
+
+  // A buffer larger than one binding lies in several, in a row.
+  void print_windows(uint32_t operand) {
+    const std::string name = std::to_string(operand), type = array_of(spec_.binding(operand)),
+                      window = param(IndexedParams::kWindowBytes) + (type == "u32" ? " / 4u" : " / 16u");
+    std::string fetch = "fn fetch" + name + "(at: u32) -> " + type + " {\n  let w = " + window + ";\n",
+                put = "fn put(at: u32, value: " + type + ") {\n  let w = " + window + ";\n";
+    for (uint32_t i = 0; i < spec_.window_count(operand); ++i) {
+      const std::string memory = "m" + std::to_string(spec_.binding(operand) + i) + "[at - " + number(i) + " * w]",
+                        inside = "at < " + number(i + 1) + " * w";
+      const bool last = i + 1 == spec_.window_count(operand);
+      fetch += last ? "  return " + memory + ";\n}\n" : "  if (" + inside + ") { return " + memory + "; }\n";
+      put += last ? "  " + memory + " = value;\n}\n" : "  if (" + inside + ") { " + memory + " = value; return; }\n";
+    }
+    source_.print(operand == 0 ? fetch + put : fetch);
+  }
+
+  std::string put(const std::string& index, const std::string& value) const {
+    if (spec_.window_count(0) > 1) return "  put(" + index + ", " + value + ");\n";
+    return "  m0[" + index + "] = " + value + ";\n";
+  }
+
+  std::string type_of(uint32_t operand) const {
+    const Element element = spec_.element(operand);
+    if (!is_raw(element)) return operand < row_.values ? wgsl_type(compute_) : "vec2<u32>";
+    return bytes(operand) == 16 ? "vec4<u32>" : bytes(operand) == 8 ? "vec2<u32>" : "u32";
+  }
+
+  std::string word(uint32_t operand, const std::string& index) const {
+    const uint32_t binding = spec_.binding(operand);
+    if (spec_.window_count(operand) > 1) return "fetch" + std::to_string(operand) + "(" + index + ")";
+    const std::string element = "m" + std::to_string(binding) + "[" + index + "]";
+    return is_atomic(binding) ? "atomicLoad(&" + element + ")" : element;
+  }
+
+  std::string raw_at(uint32_t operand) const {
+    switch (bytes(operand)) {
+      case 16:
+        if (array_of(spec_.binding(operand)) == "vec4<u32>") return word(operand, "at");
+        return "vec4<u32>(" + word(operand, "at * 4u") + ", " + word(operand, "at * 4u + 1u") + ", " +
+               word(operand, "at * 4u + 2u") + ", " + word(operand, "at * 4u + 3u") + ")";
+      case 8: return "vec2<u32>(" + word(operand, "at * 2u") + ", " + word(operand, "at * 2u + 1u") + ")";
+      case 4: return word(operand, "at");
+      case 2: return "((" + word(operand, "at >> 1u") + " >> ((at & 1u) * 16u)) & 0xffffu)";
+      default: return "((" + word(operand, "at >> 2u") + " >> ((at & 3u) * 8u)) & 0xffu)";
+    }
+  }
+
+  void print_load(uint32_t operand) {
+    const Element element = spec_.element(operand);
+    std::string value = raw_at(operand);
+    if (!is_raw(element)) {
+      const Compute to = operand < row_.values ? compute_ : Compute::i64;
+      value = convert(compute_type(dtype(element)), to, from_raw(dtype(element), value));
+    }
+    source_.print("fn load" + std::to_string(operand) + "(at: u32) -> " + type_of(operand) + " { return " + value +
+                  "; }\n");
+  }
+
+  std::string stored(const std::string& value) const {
+    const Element element = spec_.element(0);
+    return is_raw(element) ? value : to_raw(dtype(element), convert(compute_, compute_type(dtype(element)), value));
+  }
+
+  // Stores `value` as the element at `at`; a word that is shared is exchanged whole, or cleared and set by its owner.
+  std::string store_text() const {
+    const std::string raw = stored("value");
+    switch (bytes(0)) {
+      case 16:
+        if (array_of(spec_.binding(0)) == "vec4<u32>") return put("at", "value");
+        return put("at * 4u", "value.x") + put("at * 4u + 1u", "value.y") + put("at * 4u + 2u", "value.z") +
+               put("at * 4u + 3u", "value.w");
+      case 8: return "  let raw = " + raw + ";\n" + put("at * 2u", "raw.x") + put("at * 2u + 1u", "raw.y");
+      case 4: return put("at", raw);
+      default: break;
+    }
+    const std::string per = number(4 / bytes(0)), bits = number(8 * bytes(0)),
+                      mask = bytes(0) == 2 ? "0xffffu" : "0xffu";
+    const std::string place = "&m0[at / " + per + "]";
+    std::string text = "  let shift = (at % " + per + ") * " + bits + ";\n  let raw = (" + raw + " & " + mask +
+                       ") << shift;\n  let kept = ~(" + mask + " << shift);\n";
+    if (store_ == IndexedStore::exchange) {
+      return text + "  var old = atomicLoad(" + place +
+             ");\n  loop {\n    let result = atomicCompareExchangeWeak(" + place +
+             ", old, (old & kept) | raw);\n    if (result.exchanged) { break; }\n    old = result.old_value;\n  }\n";
+    }
+    return text + "  atomicAnd(" + place + ", kept);\n  atomicOr(" + place + ", raw);\n";
+  }
+
+  void print_store() { source_.print("fn store(at: u32, value: V) {\n" + store_text() + "}\n"); }
+
+  std::string places(uint32_t first, uint32_t last) const {
+    std::string text;
+    for (uint32_t i = first; i < last; ++i) text += "  var i" + std::to_string(i) + " = " + param(params_.offset(i)) + ";\n";
+    if (spec_.rank > 0) text += "  var rest = step;\n";
+    for (uint32_t dim = 0; dim < spec_.rank; ++dim) {
+      const bool outermost = dim + 1 == spec_.rank;
+      const std::string size = param(params_.size(dim)), at = "d" + std::to_string(dim);
+      text += "  let " + at + " = " + (outermost ? std::string("rest") : "rest % " + size) + ";\n";
+      if (!outermost) text += "  rest = rest / " + size + ";\n";
+      for (uint32_t i = first; i < last; ++i) {
+        text += "  i" + std::to_string(i) + " += " + at + " * " + param(params_.stride(i, dim)) + ";\n";
+      }
+    }
+    return text;
+  }
+
+  void print_step() {
+    source_.print(acts() ? "fn act(step: u32) {\n" : "fn value(step: u32) -> V {\n");
+    source_.print(places(0, spec_.operand_count));
+    if (spec_.index_count > 0) {
+      source_.print("  var at = i" + std::to_string(row_.base) + ";\n  var valid = true;\n");
+    }
+    for (uint32_t j = 0; j < spec_.index_count; ++j) {
+      const uint32_t operand = spec_.operand_count - spec_.index_count + j, extra = params_.extra() + kWordsPerIndex * j;
+      const std::string name = "index" + std::to_string(j);
+      source_.print("  let " + name + " = resolve(load" + std::to_string(operand) + "(i" + std::to_string(operand) +
+                    "), " + param(extra) + ", " + param(extra + 2) + ");\n  valid = valid && " + name +
+                    " != NONE;\n  at += " + name + " * " + param(extra + 1) + ";\n");
+    }
+    source_.print("  " + typed(row_.body) + "\n}\n");
+  }
+
+  void print_main() {
+    source_.print("@compute @workgroup_size(" + std::to_string(workgroup_) +
+                  ")\nfn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {\n"
+                  "  let begin = group.x * " +
+                  param(IndexedParams::kChunk) + ";\n  let end = min(begin + " + param(IndexedParams::kChunk) + ", " +
+                  param(IndexedParams::kSteps) + ");\n  for (var step = begin + lane; step < end; step += " +
+                  number(workgroup_) + ") {\n");
+    if (acts()) {
+      source_.print("  act(step);\n");
+    } else if (store_ == IndexedStore::words) {
+      print_word();
+    } else {
+      source_.print(places(0, 1) + "  let at = i0;\n  let value = value(step);\n" + store_text());
+    }
+    source_.print("  }\n}\n");
+  }
+
+  // The word's owner keeps the bits that are not the tensor's.
+  void print_word() {
+    const std::string per = number(4 / bytes(0)), bits = number(8 * bytes(0)),
+                      mask = bytes(0) == 2 ? "0xffffu" : "0xffu", offset = param(params_.offset(0));
+    source_.print("  let at = " + offset + " / " + per + " + step;\n  var bits = " + word(0, "at") + ";\n  for (var j = 0u; j < " +
+                  per + "; j++) {\n    let element = step * " + per + " + j - " + offset + " % " + per +
+                  ";\n    if (element < " + param(IndexedParams::kElements) +
+                  ") {\n      bits = (bits & ~(" + mask + " << (j * " + bits + "))) | ((" + stored("value(element)") +
+                  " & " + mask + ") << (j * " + bits + "));\n    }\n  }\n" + put("at", "bits"));
+  }
+
+  const IndexedSpec& spec_;
+  const IndexedRow& row_;
+  const IndexedParams params_;
+  ShaderSource source_;
+  const uint32_t workgroup_;
+  const Compute compute_;
+  const IndexedStore store_;
+};
+
+}  // namespace
+
+Element raw_element(uint32_t size_bytes) {
+  switch (size_bytes) {
+    case 1: return Element::raw1;
+    case 2: return Element::raw2;
+    case 4: return Element::raw4;
+    case 8: return Element::raw8;
+    default: return Element::raw16;
+  }
+}
+
+uint32_t size_bytes(Element element) {
+  if (!is_raw(element)) return size_bytes(dtype(element));
+  return 1u << (static_cast<uint32_t>(element) - static_cast<uint32_t>(Element::raw1));
+}
+
+std::string print_indexed(const IndexedSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+
+std::string label_indexed(const IndexedSpec& spec) {
+  std::string label = std::string(spec.row->name) + "(";
+  for (uint32_t i = 0; i < spec.operand_count; ++i) {
+    const Element element = spec.element(i);
+    label += (i ? ", " : "") + (is_raw(element) ? std::to_string(size_bytes(element)) + " bytes" : name(dtype(element)));
+  }
+  return label + ")";
+}
+
+}  // namespace torch_webgpu
