@@ -143,7 +143,7 @@ at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
 }
 
 // Without complex numbers the same; a function of its own, because each native op has one.
-at::Tensor vdot(const at::Tensor& self, const at::Tensor& other) { return dot(self, other); }
+at::Tensor vdot(const at::Tensor& self, const at::Tensor& other) { return torch_webgpu::dot(self, other); }
 
 bool equal(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(self.device() == other.device(), "Cannot compare two tensors on different devices. Got: ", self.device(),
