@@ -57,7 +57,9 @@ LOSE = """
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_every_call_after_a_loss_says_so(runtime: str) -> None:
     lines = [line.strip() for line in CALLS_AFTER_LOSS.strip().splitlines()]
-    script = LOSE + f"""
+    script = (
+        LOSE
+        + f"""
     for line in {lines!r}:
         try:
             exec(line)
@@ -67,13 +69,16 @@ def test_every_call_after_a_loss_says_so(runtime: str) -> None:
         else:
             print("did not raise:", line)
     """
+    )
     assert output_of(script, TORCH_WEBGPU_RUNTIME=runtime) == ["raised"] * len(lines)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_lost_device_leaves_the_process_usable(runtime: str) -> None:
     """Other threads get the same error, tensors can be freed, questions answered, and the CPU goes on."""
-    script = LOSE + """
+    script = (
+        LOSE
+        + """
     seen = []
     def add():
         try:
@@ -92,6 +97,7 @@ def test_a_lost_device_leaves_the_process_usable(runtime: str) -> None:
     assert torch.webgpu.memory_allocated() < before
     print((torch.ones(2) + 1).tolist())
     """
+    )
     assert output_of(script, TORCH_WEBGPU_RUNTIME=runtime) == ["[2.0, 2.0]"]
 
 

@@ -24,7 +24,9 @@ FORK = """
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_after_first_use_the_child_is_refused_and_the_parent_goes_on(runtime: str) -> None:
-    script = FORK + """
+    script = (
+        FORK
+        + """
     x = torch.ones(4, device="webgpu")
     pending = x + 1  # recorded, not submitted
 
@@ -50,13 +52,16 @@ def test_after_first_use_the_child_is_refused_and_the_parent_goes_on(runtime: st
 
     print(in_child(child), (pending + x).tolist())
     """
+    )
     assert output_of(script, TORCH_WEBGPU_RUNTIME=runtime) == ["0 [3.0, 3.0, 3.0, 3.0]"]
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("before", ["pass", "torch.webgpu.is_available()"], ids=["imported", "looked for"])
 def test_before_first_use_both_may_use_the_device(before: str, runtime: str) -> None:
-    script = FORK + f"""
+    script = (
+        FORK
+        + f"""
     {before}
 
     def child():
@@ -66,11 +71,14 @@ def test_before_first_use_both_may_use_the_device(before: str, runtime: str) -> 
     print(in_child(child))
     print((torch.ones(2, device="webgpu") + 2).tolist())
     """
+    )
     assert output_of(script, TORCH_WEBGPU_RUNTIME=runtime) == ["[2.0, 2.0]", "0", "[3.0, 3.0]"]
 
 
 def test_a_child_of_the_child_is_refused_too() -> None:
-    script = FORK + """
+    script = (
+        FORK
+        + """
     x = torch.ones(2, device="webgpu")
 
     def grandchild():
@@ -81,6 +89,7 @@ def test_a_child_of_the_child_is_refused_too() -> None:
 
     print(in_child(lambda: print(in_child(grandchild))))
     """
+    )
     assert output_of(script) == ["True", "0", "0"]
 
 

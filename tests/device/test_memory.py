@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 
 import pytest
 import torch
@@ -63,7 +64,7 @@ def test_rounding_wastes_at_most_a_quarter(size: int) -> None:
 def test_addresses_are_distinct_and_alignment_is_kept() -> None:
     kept = [torch.empty(size, dtype=torch.uint8, device="webgpu") for size in (1, 300, 5000, MiB) for _ in range(20)]
     ranges = sorted((x.data_ptr(), x.data_ptr() + x.nbytes) for x in kept)
-    assert all(end <= begin for (_, end), (begin, _) in zip(ranges, ranges[1:], strict=False))
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(ranges))
     assert all(x.data_ptr() % 64 == 0 for x in kept)
     assert kept[-1][10:].data_ptr() == kept[-1].data_ptr() + 10
 
@@ -140,7 +141,14 @@ def test_our_statistics_have_the_counters() -> None:
     stats = torch.webgpu.memory_stats()
     for key in (
         *("dispatches", "copies", "submits", "uploads", "readbacks", "buffers_created"),
-        *("bind_group_hits", "bind_group_misses", "kernels_compiled", "kernels_cached", "num_ooms", "num_alloc_retries"),
+        *(
+            "bind_group_hits",
+            "bind_group_misses",
+            "kernels_compiled",
+            "kernels_cached",
+            "num_ooms",
+            "num_alloc_retries",
+        ),
         *(f"{kind}_bytes.all.{what}" for kind in ("allocated", "reserved") for what in ("current", "peak")),
     ):
         assert isinstance(stats[key], int), key
@@ -220,7 +228,9 @@ def test_a_steady_loop_makes_no_buffers_and_few_bind_groups(runtime: str) -> Non
 # Too much
 
 
-@pytest.mark.parametrize("bytes_", [1 << 40, 1 << 50, 1 << 56, 1 << 60, (1 << 63) - 1], ids=lambda size: f"2^{size.bit_length() - 1}")
+@pytest.mark.parametrize(
+    "bytes_", [1 << 40, 1 << 50, 1 << 56, 1 << 60, (1 << 63) - 1], ids=lambda size: f"2^{size.bit_length() - 1}"
+)
 def test_an_impossible_size_names_the_limit(bytes_: int) -> None:
     script = f"""
     import torch

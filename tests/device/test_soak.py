@@ -40,24 +40,26 @@ SOAK = """
             if number % 2500 == 0:
                 torch.webgpu.empty_cache()
 
-    # As long as the rest: what grows once, such as the arenas of malloc and of the driver, has then grown.
-    small_ops(20_000); allocations(2_000)
-    before, resident_before = settle()
-    small_ops(100_000)
-    middle, resident_middle = settle()
-    allocations(10_000)
-    after, resident_after = settle()
-    print(before, middle, after, torch.webgpu.memory_reserved())
-    print(resident_middle - resident_before, resident_after - resident_middle)
+    small_ops(20_000)
+    allocations(20_000)
+    start, resident = settle()
+    for run, count in [(small_ops, 100_000)] * 3 + [(allocations, 10_000)] * 4:
+        run(count)
+        allocated, now = settle()
+        print(run.__name__, allocated - start, torch.webgpu.memory_reserved() - start, now - resident)
+        resident = now
 """
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_soak(runtime: str) -> None:
-    lines = output_of(SOAK, seconds=240, TORCH_WEBGPU_RUNTIME=runtime)
-    before, middle, after, reserved = (int(number) for number in lines[0].split())
-    assert before == middle == after == reserved
-    ops, allocations = (float(number) for number in lines[1].split())
-    # 64 bytes kept for each op would be 6.4 MB; one page for each allocation 40 MB.
-    assert ops < 5, f"100,000 ops left {ops:.1f} MiB"
-    assert allocations < 16, f"10,000 allocations left {allocations:.1f} MiB"
+    growth: dict[str, list[float]] = {}
+    for line in output_of(SOAK, seconds=240, TORCH_WEBGPU_RUNTIME=runtime):
+        name, allocated, reserved, resident_mib = line.split()
+        assert (allocated, reserved) == ("0", "0"), line
+        growth.setdefault(name, []).append(float(resident_mib))
+    # A leak shows in every round. The arenas of malloc and of Dawn grow in some: by 25, 10, 4, 2 and then 0.5 MiB
+    # in the first rounds of 10,000 allocations. 64 bytes kept for each op would be 6 MiB in a round; of the allocations
+    # 600 make a buffer of 75 kB on average, so that one in ten that is not given back would be 4.5 MiB.
+    assert min(growth["small_ops"]) < 2, growth
+    assert min(growth["allocations"]) < 3, growth

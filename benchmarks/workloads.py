@@ -1,0 +1,117 @@
+"""The work whose time on the device is compared with PyTorch's on the CPU: one row each, bars as ratios to the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+M = 1 << 20
+Inputs = tuple[torch.Tensor | nn.Module, ...]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`run` takes the inputs, which are made on the CPU and moved; its results are compared too, so it must have one
+    right answer (the values of a sort, not the order of equal elements)."""
+
+    name: str
+    bar: float | None  # at most so many times the CPU's time
+    inputs: Callable[[], Inputs]
+    run: Callable[..., torch.Tensor]
+
+
+def rand(*shape: int) -> Callable[[], Inputs]:
+    return lambda: (torch.rand(*shape),)
+
+
+def randn(*shapes: tuple[int, ...]) -> Callable[[], Inputs]:
+    return lambda: tuple(torch.randn(shape) for shape in shapes)
+
+
+def module(make: Callable[[], nn.Module], *shape: int) -> Callable[[], Inputs]:
+    return lambda: (make().eval(), torch.randn(shape))
+
+
+def call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return model(x)
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+def gather_inputs() -> Inputs:
+    return torch.randn(2048, 1024), torch.randint(1024, (2048, 1024))
+
+
+def embedding_inputs() -> Inputs:
+    return torch.randint(32_000, (8, 512)), torch.randn(32_000, 512)
+
+
+def lstm(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return model(x)[0]
+
+
+def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, (1024,), weight, bias)
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def decode(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+POINTWISE = (
+    Workload("add 4M", 4.0, randn((4 * M,), (4 * M,)), torch.add),
+    Workload("gelu (tanh) 4M", 0.8, randn((4 * M,)), lambda x: F.gelu(x, approximate="tanh")),
+    Workload("gelu (erf) 4M", None, randn((4 * M,)), F.gelu),
+)
+
+# Sums of numbers that do not cancel, so that the order of the additions does not show.
+REDUCTIONS = (
+    Workload("sum of dim 1 of 2048x2048", 6.0, rand(2048, 2048), lambda x: x.sum(1)),
+    Workload("sum of dim 0 of 2048x2048", 2.5, rand(2048, 2048), lambda x: x.sum(0)),
+    Workload("sum of all of 2048x2048", 5.0, rand(2048, 2048), lambda x: x.sum()),
+    Workload("softmax 2048x1024", 3.5, randn((2048, 1024)), lambda x: x.softmax(1)),
+    Workload("argmax of dim 1 of 2048x2048", None, randn((2048, 2048)), lambda x: x.argmax(1)),
+)
+
+ORDER = (
+    Workload("cumsum of dim 1 of 2048x2048", None, rand(2048, 2048), lambda x: x.cumsum(1)),
+    Workload("sort 1M", None, randn((M,)), lambda x: x.sort().values),
+    Workload("gather 2048x1024", None, gather_inputs, lambda x, index: x.gather(1, index)),
+    Workload("embedding 32000x512, 8x512 tokens", None, embedding_inputs, F.embedding),
+)
+
+PRODUCTS = (
+    Workload("matmul 512", 4.5, randn((512, 512), (512, 512)), torch.mm),
+    Workload("matmul 1024", 5.0, randn((1024, 1024), (1024, 1024)), torch.mm),
+    Workload("MLP 256-512-512-10, batch 32", 4.0, module(mlp, 32, 256), call),
+    Workload("conv2d 1x64x56x56 3x3", 5.0, module(lambda: nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56), call),
+    Workload("conv2d 1x64x56x56 1x1", 3.0, module(lambda: nn.Conv2d(64, 64, 1), 1, 64, 56, 56), call),
+    Workload(
+        *("conv2d 1x64x56x56 3x3 depthwise", 2.0),
+        *(module(lambda: nn.Conv2d(64, 64, 3, padding=1, groups=64), 1, 64, 56, 56), call),
+    ),
+)
+
+LAYERS = (
+    Workload("attention 1x8x512x64, causal", 4.0, randn(*[(1, 8, 512, 64)] * 3), attention),
+    Workload("decode of one query over 512 keys", 5.0, randn((1, 9, 1, 64), (1, 3, 512, 64), (1, 3, 512, 64)), decode),
+    Workload("layer_norm 2048x1024", 4.5, randn((2048, 1024), (1024,), (1024,)), layer_norm),
+    Workload(
+        *("batch_norm 16x64x56x56, training", None),
+        *(randn((16, 64, 56, 56)), lambda x: F.batch_norm(x, None, None, training=True)),
+    ),
+    Workload("max_pool2d 16x64x56x56 3x3", None, randn((16, 64, 56, 56)), lambda x: F.max_pool2d(x, 3, 2, 1)),
+    Workload("LSTM 128-256, 32 steps of batch 8", None, module(lambda: nn.LSTM(128, 256), 32, 8, 128), lstm),
+)
+
+WORKLOADS = (*POINTWISE, *REDUCTIONS, *ORDER, *PRODUCTS, *LAYERS)
