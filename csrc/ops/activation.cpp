@@ -161,29 +161,6 @@ at::Tensor glu_backward(const at::Tensor& grad, const at::Tensor& self, int64_t 
   return glu_backward_out(grad, self, dim, grad_input);
 }
 
-// In training each negative element has a slope of its own, which is kept in `noise`.
-at::Tensor& rrelu_out(const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
-                      bool training, std::optional<at::Generator> generator, at::Tensor& out) {
-  if (!training) {
-    return at::leaky_relu_out(out, self, (lower.to<double>() + upper.to<double>()) / 2);
-  }
-  TORCH_CHECK(self.sym_sizes() == noise.sym_sizes(),
-              "noise tensor shape must match self tensor shape. Got self.shape = ", self.sym_sizes(),
-              " noise.shape = ", noise.sym_sizes());
-  const at::Tensor slopes = at::empty_like(self).uniform_(lower.to<double>(), upper.to<double>(), std::move(generator));
-  noise.copy_(at::where(self.le(0), slopes, at::ones_like(self)));
-  return at::mul_out(out, self, noise);
-}
-at::Tensor rrelu(const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
-                 bool training, std::optional<at::Generator> generator) {
-  at::Tensor out = at::empty_like(self);
-  return rrelu_out(self, noise, lower, upper, training, std::move(generator), out);
-}
-at::Tensor& rrelu_(at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper, bool training,
-                   std::optional<at::Generator> generator) {
-  return rrelu_out(self, noise, lower, upper, training, std::move(generator), self);
-}
-
 #define ACTIVATION(name, formula) ROW(name, , out, formula, kFloats, "activation")
 #define BACKWARD(name, formula) ROW(name, , grad_input, formula, kFloats, "activation")
 
@@ -246,9 +223,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("log_sigmoid_backward.grad_input", &log_sigmoid_backward_out);
   library.impl("glu_backward", &glu_backward);
   library.impl("glu_backward.grad_input", &glu_backward_out);
-  library.impl("rrelu_with_noise", &rrelu);
-  library.impl("rrelu_with_noise_", &rrelu_);
-  library.impl("rrelu_with_noise.out", &rrelu_out);
 }
 // clang-format on
 
