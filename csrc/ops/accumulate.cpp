@@ -11,24 +11,27 @@ constexpr IndexedRow kScanRow{"radix_scan", "scan_row(step);", kActs, 1, 1, "rad
 constexpr IndexedRow kScanTotals{"radix_totals", "scan_totals();", kActs, 1, 1, "radix_scan"};
 constexpr IndexedRow kMove{"radix_move", "move_pairs(step);", kActs, 2, 1, "radix_move"};
 
-// The first pair of a key takes all of them in. x: destinations, columns, pairs, whether the old value counts.
-#define SEGMENT(combine, finish)                                                            \
-  "let pair = load2(d1);"                                                                   \
-  "if (pair.x >= x(0u)) { return; }"                                                        \
-  "if (d1 > 0u) { if (load2(d1 - 1u).x == pair.x) { return; } }"                            \
-  "let place = i0 + pair.x * x(1u);"                                                        \
-  "var acc = load0(place);"                                                                 \
-  "var fresh = x(3u) == 0u;"                                                                \
-  "var k = d1;"                                                                             \
-  "while (k < x(2u)) {"                                                                     \
-  "  let next = load2(k);"                                                                  \
-  "  if (next.x != pair.x) { break; }"                                                      \
-  "  let b = load1(i1 + next.y * x(1u));"                                                   \
-  "  if (fresh) { acc = b; } else { acc = " combine "; }"                                   \
-  "  fresh = false;"                                                                        \
-  "  k += 1u;"                                                                              \
-  "}"                                                                                       \
-  "let count = k - d1;"                                                                     \
+// The first pair of a key takes all of them in. x: destinations, columns, pairs, whether the old value counts,
+// whether each step is rounded as a store would.
+#define SEGMENT(combine, finish)                                 \
+  "let pair = load2(d1);"                                        \
+  "if (pair.x >= x(0u)) { return; }"                             \
+  "if (d1 > 0u) { if (load2(d1 - 1u).x == pair.x) { return; } }" \
+  "let place = i0 + pair.x * x(1u);"                             \
+  "var acc = load0(place);"                                      \
+  "var fresh = x(3u) == 0u;"                                     \
+  "var k = d1;"                                                  \
+  "while (k < x(2u)) {"                                          \
+  "  let next = load2(k);"                                       \
+  "  if (next.x != pair.x) { break; }"                           \
+  "  let b = load1(i1 + next.y * x(1u));"                        \
+  "  if (fresh) { acc = b; } else { acc = " combine              \
+  "; }"                                                          \
+  "  if (x(4u) != 0u) { acc = rounded(acc); }"                   \
+  "  fresh = false;"                                             \
+  "  k += 1u;"                                                   \
+  "}"                                                            \
+  "let count = k - d1;"                                          \
   "store(place, " finish ");"
 constexpr IndexedRow kSegments[] = {{"segment_sum", SEGMENT("add(acc, b)", "acc"), IndexedRow::acts},
                                     {"segment_prod", SEGMENT("mul(acc, b)", "acc"), IndexedRow::acts},
@@ -73,7 +76,7 @@ Indexed destination_keys(const IndexedRow& row, Destinations& destinations, at::
 }
 
 void accumulate(Accumulate how, const at::Tensor& out, const at::Tensor& source, Destinations destinations,
-                int64_t columns, bool include_self) {
+                int64_t columns, bool include_self, bool rounds) {
   TORCH_INTERNAL_ASSERT(out.is_contiguous() && source.is_contiguous());
   const int64_t entries = destinations.pairs.numel();
   if (entries == 0 || columns == 0) return;
@@ -89,6 +92,7 @@ void accumulate(Accumulate how, const at::Tensor& out, const at::Tensor& source,
       .extra(columns)
       .extra(entries)
       .extra(include_self)
+      .extra(rounds)
       .run();
 }
 

@@ -21,9 +21,10 @@ constexpr IndexedRow destination_row(const char* name, uint8_t flags = 0) {
   return {name, DESTINATION_BODY, static_cast<uint8_t>(IndexedRow::raw | flags), 2, 1};
 }
 
-// out, seen as [destinations, columns], takes in source, [entries, columns]; both are contiguous. Without `include_self`
-// the first value to arrive replaces what was there.
+// out, seen as [destinations, columns], takes in source, [entries, columns]; both are contiguous. Without
+// `include_self` the first value to arrive replaces what was there. With `rounds` each step is rounded to the dtype, as
+// the CPU does in all but the scatters.
 void accumulate(Accumulate how, const at::Tensor& out, const at::Tensor& source, Destinations destinations,
-                int64_t columns, bool include_self = true);
+                int64_t columns, bool include_self = true, bool rounds = true);
 
 }  // namespace torch_webgpu

@@ -22,10 +22,10 @@ namespace torch_webgpu {
 namespace {
 
 constexpr IndexedRow kFlip{"flip", "return load1(i1);", IndexedRow::raw | IndexedRow::merges | IndexedRow::runs};
-constexpr IndexedRow kTril{
-    "tril", "if (i32(d0) - i32(d1) <= bitcast<i32>(x(0u))) { return load1(i1); } return V();", IndexedRow::raw};
-constexpr IndexedRow kTriu{
-    "triu", "if (i32(d0) - i32(d1) >= bitcast<i32>(x(0u))) { return load1(i1); } return V();", IndexedRow::raw};
+constexpr IndexedRow kTril{"tril", "if (i32(d0) - i32(d1) <= bitcast<i32>(x(0u))) { return load1(i1); } return V();",
+                           IndexedRow::raw};
+constexpr IndexedRow kTriu{"triu", "if (i32(d0) - i32(d1) >= bitcast<i32>(x(0u))) { return load1(i1); } return V();",
+                           IndexedRow::raw};
 constexpr IndexedRow kTrilIndices{"tril_indices", "return triangle_index(d0, d1 == 1u, false);", IndexedRow::raw, 1, 0,
                                   "triangle"};
 constexpr IndexedRow kTriuIndices{"triu_indices", "return triangle_index(d0, d1 == 1u, true);", IndexedRow::raw, 1, 0,

@@ -14,10 +14,11 @@ constexpr IndexedRow kCount{"mask_count", "return count_set(step, i1);", 0, 2, 1
 constexpr IndexedRow kScan{"mask_scan", "scan_pieces();", IndexedRow::raw | IndexedRow::acts, 1, 1, "compact_scan"};
 
 // For each element that is set: its number among them is `slot`, its own is `k`.
-#define EACH_SET(action)                                             \
-  "var slot = load2(step);"                                          \
-  "for (var k = step * x(1u); k < piece_end(step); k++) {"           \
-  "  if (ne(load1(i1 + k), zero)) { " action " slot += 1u; }"        \
+#define EACH_SET(action)                                   \
+  "var slot = load2(step);"                                \
+  "for (var k = step * x(1u); k < piece_end(step); k++) {" \
+  "  if (ne(load1(i1 + k), zero)) { " action               \
+  " slot += 1u; }"                                         \
   "}"
 // x(4u): rows there is room for, x(5u), x(6u): strides of the output, x(7u): rank, then sizes
 constexpr IndexedRow kNonzero{"nonzero",
@@ -25,11 +26,14 @@ constexpr IndexedRow kNonzero{"nonzero",
                                        "for (var d = x(7u); d > 0u; d--) { let size = x(7u + d);"
                                        "store(i0 + slot * x(5u) + (d - 1u) * x(6u), vec2<u32>(rest % size, 0u));"
                                        "rest /= size; } }"),
-                              IndexedRow::acts, 2, 1, "compact"};
+                              IndexedRow::acts,
+                              2,
+                              1,
+                              "compact"};
 constexpr IndexedRow kSelect{"masked_select", EACH_SET("store(i0 + slot, load3(i3 + k));"), IndexedRow::acts, 2, 1,
                              "compact"};
-constexpr IndexedRow kMaskedScatter{"masked_scatter_", EACH_SET("store(i0 + k, load3(i3 + slot));"), IndexedRow::acts,
-                                    2, 1, "compact"};
+constexpr IndexedRow kMaskedScatter{
+    "masked_scatter_", EACH_SET("store(i0 + k, load3(i3 + slot));"), IndexedRow::acts, 2, 1, "compact"};
 
 // A mask cut into pieces, with the number of set elements before each.
 class Compaction {
@@ -55,9 +59,7 @@ class Compaction {
   }
 
  private:
-  Indexed& sized(Indexed& launch) const {
-    return launch.extra(mask_.numel()).extra(piece_).extra(0).extra(threads_);
-  }
+  Indexed& sized(Indexed& launch) const { return launch.extra(mask_.numel()).extra(piece_).extra(0).extra(threads_); }
 
   at::Tensor mask_, places_;
   int64_t threads_, piece_;
@@ -78,8 +80,8 @@ at::Tensor as_mask(const at::Tensor& self) {
 }
 
 at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
-  TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero: Expected out tensor to have scalar type Long but got scalar type",
-              out.scalar_type());
+  TORCH_CHECK(out.scalar_type() == at::kLong,
+              "nonzero: Expected out tensor to have scalar type Long but got scalar type", out.scalar_type());
   at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   if (self.numel() == 0) {
@@ -92,9 +94,13 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
+// Coordinates lie one after the other, not element by element, as on the CPU.
 at::Tensor nonzero(const at::Tensor& self) {
-  at::Tensor out = empty_tensor({0}, {}, at::kLong);
-  return nonzero_out(self, out);
+  if (self.numel() == 0) return empty_tensor({0, self.dim()}, {}, at::kLong);
+  const Compaction compaction(as_mask(self));
+  at::Tensor out = empty_tensor({self.dim(), compaction.total()}, {}, at::kLong).t();
+  write_nonzero(compaction, self, out);
+  return out;
 }
 
 at::Tensor& nonzero_static_out(const at::Tensor& self, int64_t size, int64_t fill_value, at::Tensor& out) {
@@ -115,7 +121,8 @@ at::Tensor nonzero_static(const at::Tensor& self, int64_t size, int64_t fill_val
 
 at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at::Tensor& out) {
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
-  TORCH_CHECK(self.scalar_type() == out.scalar_type(), "masked_select(): self and result must have the same scalar type");
+  TORCH_CHECK(self.scalar_type() == out.scalar_type(),
+              "masked_select(): self and result must have the same scalar type");
   at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   at::assert_no_overlap(out, mask);
@@ -145,7 +152,7 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
               "masked_scatter: expected self and source to have same dtypes but got ", self.scalar_type(), " and ",
               source.scalar_type());
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
-              mask.dtype());
+              mask.scalar_type());
   const auto wide_mask = at::expand_inplace(self, mask, "masked_scatter_");
   if (self.numel() == 0) return self;
   const Compaction compaction(*wide_mask);

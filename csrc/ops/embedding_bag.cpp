@@ -14,9 +14,13 @@ namespace {
 
 #define BAG "let bag = fold_bag(d1, d0, i1, i2, i3, i4);"
 constexpr IndexedRow kBag{"_embedding_bag",
-                          BAG "if (x(5u) == MEAN && bag.count > 0u) { return bag.value / f32(bag.count); }"
-                              "return bag.value;",
-                          IndexedRow::checks, 3, 1, "embedding_bag"};
+                          BAG
+                          "if (x(5u) == MEAN && bag.count > 0u) { return bag.value / f32(bag.count); }"
+                          "return bag.value;",
+                          IndexedRow::checks,
+                          3,
+                          1,
+                          "embedding_bag"};
 constexpr IndexedRow kBagRow{"_embedding_bag", BAG "return vec2<u32>(bag.row, 0u);", IndexedRow::checks, 3, 1,
                              "embedding_bag"};
 constexpr IndexedRow kBagSize{"_embedding_bag", BAG "return vec2<u32>(bag.count, 0u);", IndexedRow::checks, 3, 1,
@@ -38,8 +42,8 @@ at::Tensor bags_of(const at::Tensor& indices, const at::Tensor& offsets) {
 Four embedding_bag(const at::Tensor& weight, const at::Tensor& given_indices, const at::Tensor& given_offsets,
                    bool /*scale_grad_by_freq*/, int64_t mode, bool /*sparse*/, const MaybeTensor& sample_weights,
                    bool include_last_offset, int64_t padding_index) {
-  TORCH_CHECK(given_indices.dim() == 1 || given_indices.dim() == 2, "input has to be a 1D or 2D Tensor, but got Tensor of dimension ",
-              given_indices.dim());
+  TORCH_CHECK(given_indices.dim() == 1 || given_indices.dim() == 2,
+              "input has to be a 1D or 2D Tensor, but got Tensor of dimension ", given_indices.dim());
   if (given_indices.dim() == 1) {
     TORCH_CHECK(given_offsets.dim() == 1, "offsets has to be a 1D Tensor, but got Tensor of dimension ",
                 given_offsets.dim());
@@ -125,8 +129,7 @@ at::Tensor backward(const at::Tensor& grad, const at::Tensor& indices, const at:
 at::Tensor sample_weights_backward(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& indices,
                                    const at::Tensor& offsets, const at::Tensor& given_bag_of, int64_t mode,
                                    int64_t padding_index) {
-  TORCH_CHECK(mode == Mode::sum,
-              "embedding_bag_backward: per_sample_weights only supported for mode='sum'");
+  TORCH_CHECK(mode == Mode::sum, "embedding_bag_backward: per_sample_weights only supported for mode='sum'");
   if (indices.numel() == 0) return at::zeros({0}, grad.options());
   const at::Tensor bag_of = given_bag_of.numel() > 0 ? given_bag_of : bags_of(indices, offsets);
   const at::Tensor dots = grad.index_select(0, bag_of).mul(weight.index_select(0, indices)).sum(1);

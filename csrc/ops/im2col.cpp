@@ -16,20 +16,21 @@ constexpr IndexedRow kIm2col{"im2col",
                              "if (row < 0 || column < 0 || row >= i32(x(0u)) || column >= i32(x(1u))) { return V(); }"
                              "return load1(i1 + u32(row) * x(2u) + u32(column) * x(3u));",
                              IndexedRow::raw};
-// Coordinates: x, y, channel, batch of the image. x: kernel's height and width, windows in a column and in a row, stride
-// of the columns by kernel element and by window, then for y and x step, padding and dilation.
-constexpr IndexedRow kCol2im{"col2im",
-                             "var sum = T();"
-                             "for (var ky = 0u; ky < x(0u); ky++) {"
-                             "  let top = i32(d1 + x(7u)) - i32(ky * x(8u));"
-                             "  if (top < 0 || top % i32(x(6u)) != 0 || top / i32(x(6u)) >= i32(x(2u))) { continue; }"
-                             "  for (var kx = 0u; kx < x(1u); kx++) {"
-                             "    let left = i32(d0 + x(10u)) - i32(kx * x(11u));"
-                             "    if (left < 0 || left % i32(x(9u)) != 0 || left / i32(x(9u)) >= i32(x(3u))) { continue; }"
-                             "    let window = u32(top / i32(x(6u))) * x(3u) + u32(left / i32(x(9u)));"
-                             "    sum = add(sum, load1(i1 + (ky * x(1u) + kx) * x(4u) + window * x(5u)));"
-                             "  }"
-                             "} return sum;"};
+// Coordinates: x, y, channel, batch of the image. x: kernel's height and width, windows in a column and in a row,
+// stride of the columns by kernel element and by window, then for y and x step, padding and dilation.
+constexpr IndexedRow kCol2im{
+    "col2im",
+    "var sum = T();"
+    "for (var ky = 0u; ky < x(0u); ky++) {"
+    "  let top = i32(d1 + x(7u)) - i32(ky * x(8u));"
+    "  if (top < 0 || top % i32(x(6u)) != 0 || top / i32(x(6u)) >= i32(x(2u))) { continue; }"
+    "  for (var kx = 0u; kx < x(1u); kx++) {"
+    "    let left = i32(d0 + x(10u)) - i32(kx * x(11u));"
+    "    if (left < 0 || left % i32(x(9u)) != 0 || left / i32(x(9u)) >= i32(x(3u))) { continue; }"
+    "    let window = u32(top / i32(x(6u))) * x(3u) + u32(left / i32(x(9u)));"
+    "    sum = add(sum, load1(i1 + (ky * x(1u) + kx) * x(4u) + window * x(5u)));"
+    "  }"
+    "} return sum;"};
 
 void check_pairs(at::IntArrayRef kernel, at::IntArrayRef dilation, at::IntArrayRef padding, at::IntArrayRef stride) {
   TORCH_CHECK(kernel.size() == 2, "It is expected kernel_size equals to 2, but got size ", kernel.size());

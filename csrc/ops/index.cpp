@@ -47,7 +47,6 @@ struct Index {
   }
 };
 
-
 // out[..., i, ...] = self[..., index, ...] along `dim`; the index has the output's strides or is a vector.
 void read_along(const IndexedRow& row, const at::Tensor& out, const at::Tensor& self, int64_t dim,
                 const at::Tensor& index, at::IntArrayRef index_strides) {

@@ -3,7 +3,9 @@
 #include <ATen/native/ReductionType.h>
 #include <ATen/ops/index_add_meta.h>
 #include <ATen/ops/index_reduce_meta.h>
+#include <ATen/ops/norm.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
@@ -107,6 +109,18 @@ at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& in
   return result;
 }
 
+// Rows that are looked up and longer than max_norm are cut to it; a row that occurs twice is written twice, alike.
+at::Tensor& embedding_renorm_(at::Tensor& self, const at::Tensor& indices, double max_norm, double norm_type) {
+  at::checkDim("embedding_renorm_", at::TensorArg(self, "self", 1), 2);
+  at::checkScalarTypes("embedding_renorm_", at::TensorArg(indices, "indices", 2), {at::kLong, at::kInt});
+  const at::Tensor places = indices.reshape(-1).to(at::kLong);
+  if (places.numel() == 0) return self;
+  const at::Tensor rows = self.index_select(0, places);
+  const at::Tensor norms = at::norm(rows, norm_type, 1, /*keepdim=*/true);
+  const at::Tensor scale = norms.add(1e-7).reciprocal().mul(max_norm);
+  return self.index_copy_(0, places, at::where(norms.gt(max_norm), rows.mul(scale), rows));
+}
+
 using IndexAdd = Along<at::meta::structured_index_add, &index_add>;
 using IndexReduce = Along<at::meta::structured_index_reduce, &index_reduce>;
 
@@ -118,6 +132,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("index_reduce_", &IndexReduce::inplace);
   library.impl("index_reduce.out", &IndexReduce::out);
   library.impl("embedding_dense_backward", &embedding_dense_backward);
+  library.impl("embedding_renorm_", &embedding_renorm_);
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
-#include <ATen/native/TensorAdvancedIndexing.h>
 #include <ATen/native/IndexingUtils.h>
+#include <ATen/native/TensorAdvancedIndexing.h>
 #include <ATen/native/TensorAdvancedIndexingUtils.h>
 #include <ATen/ops/index_copy_meta.h>
 #include <torch/library.h>
@@ -20,8 +20,8 @@ constexpr IndexedRow kIndexPut{"index_put_", WRITES, kWrites | IndexedRow::runs 
 constexpr IndexedRow kPut{"put_", WRITES, kWrites | IndexedRow::wraps, 2, 0};
 constexpr IndexedRow kIndexCopy{"index_copy", WRITES, kWrites | IndexedRow::runs, 2, 0};
 constexpr IndexedRow kIndexFillTensor{"index_fill_", WRITES, kWrites | IndexedRow::wraps, 2, 0};
-constexpr IndexedRow kIndexFill{"index_fill_", "if (valid) { store(at, constant(0u)); }", kWrites | IndexedRow::wraps, 1,
-                                0};
+constexpr IndexedRow kIndexFill{"index_fill_", "if (valid) { store(at, constant(0u)); }", kWrites | IndexedRow::wraps,
+                                1, 0};
 constexpr IndexedRow kIndexPutKeys = destination_row("index_put_", IndexedRow::wraps);
 constexpr IndexedRow kPutKeys = destination_row("put_", IndexedRow::wraps);
 
@@ -165,8 +165,8 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
               "put_(): self and source expected to have the same dtype, but got self.dtype = ", self.scalar_type(),
               " and source.dtype = ", source.scalar_type());
   TORCH_CHECK(self.device() == source.device() && self.device() == index.device(),
-              "put_(): self, index and source expected to be in the same device, but got self.device = ",
-              self.device(), ", index.device = ", index.device(), ", and source.device = ", source.device());
+              "put_(): self, index and source expected to be in the same device, but got self.device = ", self.device(),
+              ", index.device = ", index.device(), ", and source.device = ", source.device());
   TORCH_CHECK_INDEX(source.numel() == index.numel(),
                     "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
                     source.numel(), ", index.numel() = ", index.numel());
@@ -193,7 +193,6 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
   if (!work.is_same(self)) self.copy_(work);
   return self;
 }
-
 
 // out[..., index[i], ...] = source[..., i, ...], or the scalar where there is none.
 void write_along(const IndexedRow& row, const at::Tensor& out, int64_t dim, const at::Tensor& index,

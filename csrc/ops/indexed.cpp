@@ -72,8 +72,8 @@ Indexed& Indexed::add(const at::TensorBase& tensor, Element element, at::IntArra
               "Expected all tensors to be on the same device, but found at least two devices, webgpu:0 and ",
               tensor.device(), "!");
   const Buffer* buffer = buffer_of(tensor);
-  TORCH_CHECK_NOT_IMPLEMENTED(operands_.size() < kMaxIndexedOperands, "webgpu: ", row_.name,
-                              ": more than ", kMaxIndexedOperands - row_.values, " index tensors");
+  TORCH_CHECK_NOT_IMPLEMENTED(operands_.size() < kMaxIndexedOperands, "webgpu: ", row_.name, ": more than ",
+                              kMaxIndexedOperands - row_.values, " index tensors");
   operands_.push_back({buffer ? buffer : nothing(), element, tensor.storage_offset() + offset, {}});
   operands_.back().strides.assign(strides.rbegin(), strides.rend());
   return *this;
@@ -143,8 +143,8 @@ void Indexed::merge() {
   for (size_t dim = 0; dim < sizes_.size(); ++dim) {
     if (sizes_[dim] == 1) continue;
     const bool joins = kept > 0 && std::all_of(operands_.begin(), operands_.end(), [&](const Operand& operand) {
-      return operand.strides[dim] == operand.strides[kept - 1] * sizes_[kept - 1];
-    });
+                         return operand.strides[dim] == operand.strides[kept - 1] * sizes_[kept - 1];
+                       });
     if (joins) {
       sizes_[kept - 1] *= sizes_[dim];
       continue;
@@ -157,8 +157,8 @@ void Indexed::merge() {
   for (Operand& operand : operands_) operand.strides.resize(kept);
 }
 
-// Several neighbours move as one element of up to 16 bytes where every value operand walks them by one, the indices stand
-// still, and nothing begins in the middle.
+// Several neighbours move as one element of up to 16 bytes where every value operand walks them by one, the indices
+// stand still, and nothing begins in the middle.
 void Indexed::widen() {
   if (!(row_.flags & IndexedRow::runs) || sizes_.empty()) return;
   const auto bytes = static_cast<int64_t>(size_bytes(operands_[0].element));
@@ -266,7 +266,7 @@ void Indexed::run() {
   }
   set_key(launch, Family::indexed, spec);
   launch.print = &print;
-  runtime().stream.dispatch(launch);
+  waiting([&] { runtime().stream.dispatch(launch); });  // with TORCH_WEBGPU_SYNC it does
 }
 
 }  // namespace torch_webgpu

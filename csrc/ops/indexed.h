@@ -15,7 +15,8 @@ class Indexed {
   // Typed rows compute in `compute`; raw ones take no notice of it.
   explicit Indexed(const IndexedRow& row, at::ScalarType compute = at::kInt);
 
-  // The iteration space and the operands of an iterator. Its last operands are indices; tell what they index by index().
+  // The iteration space and the operands of an iterator. Its last operands are indices; tell what they index by
+  // index().
   Indexed& iterate(const at::TensorIteratorBase& iterator);
   // Or by hand: sizes outermost first, and operands with a stride for each, in elements.
   Indexed& iterate(at::IntArrayRef sizes);

@@ -21,10 +21,10 @@ namespace {
   "return load1(i1 + source(d0, 0u, " mirrors ") + source(d1, 1u, " mirrors ") + source(d2, 2u, " mirrors "));"
 constexpr IndexedRow kReflect{"reflection_pad", PADDED("true"), IndexedRow::raw, 2, 1, "pad"};
 constexpr IndexedRow kReplicate{"replication_pad", PADDED("false"), IndexedRow::raw, 2, 1, "pad"};
-constexpr IndexedRow kReflectBackward{"reflection_pad_backward", "return sum_images(i1, d0, d1, d2, true);", 0, 2, 1,
-                                      "pad_backward"};
-constexpr IndexedRow kReplicateBackward{"replication_pad_backward", "return sum_images(i1, d0, d1, d2, false);", 0, 2, 1,
-                                        "pad_backward"};
+constexpr IndexedRow kReflectBackward{
+    "reflection_pad_backward", "return sum_images(i1, d0, d1, d2, true);", 0, 2, 1, "pad_backward"};
+constexpr IndexedRow kReplicateBackward{
+    "replication_pad_backward", "return sum_images(i1, d0, d1, d2, false);", 0, 2, 1, "pad_backward"};
 
 enum class Mode { reflect, replicate };
 
@@ -155,14 +155,14 @@ struct PlainBackward {
   }
 };
 
-#define PAD(name, mode)                                                                     \
-  library.impl(#name, &Pad<at::meta::structured_##name, mode>::functional);                 \
+#define PAD(name, mode)                                                     \
+  library.impl(#name, &Pad<at::meta::structured_##name, mode>::functional); \
   library.impl(#name ".out", &Pad<at::meta::structured_##name, mode>::out)
-#define PAD_BACKWARD(name, mode)                                                            \
-  library.impl(#name, &PadBackward<at::meta::structured_##name, mode>::functional);         \
+#define PAD_BACKWARD(name, mode)                                                    \
+  library.impl(#name, &PadBackward<at::meta::structured_##name, mode>::functional); \
   library.impl(#name ".grad_input", &PadBackward<at::meta::structured_##name, mode>::out)
-#define PLAIN_BACKWARD(name, mode, padded)                                                  \
-  library.impl(#name, &PlainBackward<mode, padded>::functional);                            \
+#define PLAIN_BACKWARD(name, mode, padded)                       \
+  library.impl(#name, &PlainBackward<mode, padded>::functional); \
   library.impl(#name ".grad_input", &PlainBackward<mode, padded>::out)
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

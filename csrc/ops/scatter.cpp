@@ -21,7 +21,6 @@ constexpr IndexedRow kScatter{"scatter", "if (valid) { store(at, load1(i1)); }",
 constexpr IndexedRow kScatterValue{"scatter", "if (valid) { store(at, constant(0u)); }", kWrites, 1, 0};
 constexpr IndexedRow kScatterKeys = destination_row("scatter");
 
-
 c10::SmallVector<int64_t, 6> standing(const at::Tensor& tensor, int64_t dim) {
   c10::SmallVector<int64_t, 6> strides(tensor.strides().begin(), tensor.strides().end());
   strides[dim] = 0;
@@ -48,7 +47,7 @@ void combine(Accumulate how, const at::Tensor& out, int64_t dim, const at::Tenso
       .run();
   at::Tensor values = source;
   for (int64_t d = 0; d < index.dim(); ++d) values = values.narrow(d, 0, index.size(d));
-  accumulate(how, work, values.contiguous(), std::move(destinations), 1, include_self);
+  accumulate(how, work, values.contiguous(), std::move(destinations), 1, include_self, /*rounds=*/false);
   if (!work.is_same(out)) out.copy_(work);
 }
 

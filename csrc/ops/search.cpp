@@ -15,17 +15,18 @@ namespace torch_webgpu {
 namespace {
 
 // x: boundaries in a row, values that share a row (0: all of them), whether equal ones are passed
-#define SEARCH(probe, result)                                                      \
-  "let value = load1(i1);"                                                         \
-  "var row = 0u; if (x(1u) > 0u) { row = step / x(1u) * x(0u); }"                  \
-  "var low = 0u; var high = x(0u);"                                                \
-  "while (low < high) {"                                                           \
-  "  let middle = low + (high - low) / 2u;"                                        \
-  "  let found = load2(i2 + row + " probe ");"                                     \
-  "  var pass = !ge(found, value);"                                                \
-  "  if (x(2u) != 0u) { pass = !gt(found, value); }"                               \
-  "  if (pass) { low = middle + 1u; } else { high = middle; }"                     \
-  "}"                                                                              \
+#define SEARCH(probe, result)                                     \
+  "let value = load1(i1);"                                        \
+  "var row = 0u; if (x(1u) > 0u) { row = step / x(1u) * x(0u); }" \
+  "var low = 0u; var high = x(0u);"                               \
+  "while (low < high) {"                                          \
+  "  let middle = low + (high - low) / 2u;"                       \
+  "  let found = load2(i2 + row + " probe                         \
+  ");"                                                            \
+  "  var beyond = !ge(found, value);"                             \
+  "  if (x(2u) != 0u) { beyond = !gt(found, value); }"            \
+  "  if (beyond) { low = middle + 1u; } else { high = middle; }"  \
+  "}"                                                             \
   "return " result ";"
 #define SORTED "load3(i3 + row + middle).x"
 constexpr IndexedRow kSearch{"searchsorted", SEARCH("middle", "vec2<u32>(low, 0u)"), 0, 3};
@@ -50,8 +51,8 @@ at::Tensor& searchsorted_out(const at::Tensor& boundaries, const at::Tensor& sel
   const at::Tensor rows = boundaries.to(common).contiguous(), values = self.to(common).contiguous();
   const at::Tensor result = out.is_contiguous() ? out : empty_tensor(out.sizes(), {}, out.scalar_type());
   const bool shared = boundaries.dim() == 1;
-  const IndexedRow& row = sorter.defined() ? (out_int32 ? kSearchSorterInt : kSearchSorter)
-                                           : (out_int32 ? kSearchInt : kSearch);
+  const IndexedRow& row =
+      sorter.defined() ? (out_int32 ? kSearchSorterInt : kSearchSorter) : (out_int32 ? kSearchInt : kSearch);
   Indexed launch(row, common);
   launch.iterate({self.numel()}).operand_bits(result, {1}).operand(values, {1}).operand(rows, {0});
   const at::Tensor order = sorter.defined() ? sorter.contiguous() : at::Tensor();
@@ -62,7 +63,7 @@ at::Tensor& searchsorted_out(const at::Tensor& boundaries, const at::Tensor& sel
 }
 
 at::Tensor search(const at::Tensor& boundaries, const at::Tensor& self, bool out_int32, bool right,
-                        std::optional<std::string_view> side, const std::optional<at::Tensor>& sorter) {
+                  std::optional<std::string_view> side, const std::optional<at::Tensor>& sorter) {
   at::Tensor out = empty_tensor({0}, {}, out_int32 ? at::kInt : at::kLong);
   return searchsorted_out(boundaries, self, out_int32, right, side, sorter, out);
 }

@@ -36,8 +36,7 @@ class Printer {
       if (i >= row_.values) source_.use(Compute::i64);
     }
     source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nalias V = " + type_of(0) + ";\n");
-    source_.print("fn x(i: u32) -> u32 { let w = " +
-                  number(params_.extra() + kWordsPerIndex * spec_.index_count) +
+    source_.print("fn x(i: u32) -> u32 { let w = " + number(params_.extra() + kWordsPerIndex * spec_.index_count) +
                   " + i; return params[w / 4u][w % 4u]; }\n");
     for (uint32_t i = 0; i < spec_.operand_count; ++i) {
       if (spec_.window_count(i) > 1) print_windows(i);
@@ -64,6 +63,13 @@ class Printer {
     if (type == "f32" || type == "i32") value = "bitcast<" + type + ">(x(i))";
     if (type == "bool") value = "x(i) != 0u";
     if (type == "vec4<u32>") return;
+    const Element element = spec_.element(0);
+    if (!is_raw(element)) {
+      const Compute own = compute_type(dtype(element));
+      const std::string raw = to_raw(dtype(element), convert(compute_, own, "value"));
+      source_.print("fn rounded(value: V) -> V { return " + convert(own, compute_, from_raw(dtype(element), raw)) +
+                    "; }\n");
+    }
     source_.print("fn constant(i: u32) -> V { return " + value + "; }\n");
   }
 
@@ -164,8 +170,8 @@ class Printer {
     std::string text = "  let shift = (at % " + per + ") * " + bits + ";\n  let raw = (" + raw + " & " + mask +
                        ") << shift;\n  let kept = ~(" + mask + " << shift);\n";
     if (store_ == IndexedStore::exchange) {
-      return text + "  var old = atomicLoad(" + place +
-             ");\n  loop {\n    let result = atomicCompareExchangeWeak(" + place +
+      return text + "  var old = atomicLoad(" + place + ");\n  loop {\n    let result = atomicCompareExchangeWeak(" +
+             place +
              ", old, (old & kept) | raw);\n    if (result.exchanged) { break; }\n    old = result.old_value;\n  }\n";
     }
     return text + "  atomicAnd(" + place + ", kept);\n  atomicOr(" + place + ", raw);\n";
@@ -175,7 +181,8 @@ class Printer {
 
   std::string places(uint32_t first, uint32_t last) const {
     std::string text;
-    for (uint32_t i = first; i < last; ++i) text += "  var i" + std::to_string(i) + " = " + param(params_.offset(i)) + ";\n";
+    for (uint32_t i = first; i < last; ++i)
+      text += "  var i" + std::to_string(i) + " = " + param(params_.offset(i)) + ";\n";
     if (spec_.rank > 0) text += "  var rest = step;\n";
     for (uint32_t dim = 0; dim < spec_.rank; ++dim) {
       const bool outermost = dim + 1 == spec_.rank;
@@ -196,7 +203,8 @@ class Printer {
       source_.print("  var at = i" + std::to_string(row_.base) + ";\n  var valid = true;\n");
     }
     for (uint32_t j = 0; j < spec_.index_count; ++j) {
-      const uint32_t operand = spec_.operand_count - spec_.index_count + j, extra = params_.extra() + kWordsPerIndex * j;
+      const uint32_t operand = spec_.operand_count - spec_.index_count + j,
+                     extra = params_.extra() + kWordsPerIndex * j;
       const std::string name = "index" + std::to_string(j);
       source_.print("  let " + name + " = resolve(load" + std::to_string(operand) + "(i" + std::to_string(operand) +
                     "), " + param(extra) + ", " + param(extra + 2) + ");\n  valid = valid && " + name +
@@ -210,8 +218,8 @@ class Printer {
                   ")\nfn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {\n"
                   "  let begin = group.x * " +
                   param(IndexedParams::kChunk) + ";\n  let end = min(begin + " + param(IndexedParams::kChunk) + ", " +
-                  param(IndexedParams::kSteps) + ");\n  for (var step = begin + lane; step < end; step += " +
-                  number(workgroup_) + ") {\n");
+                  param(IndexedParams::kSteps) +
+                  ");\n  for (var step = begin + lane; step < end; step += " + number(workgroup_) + ") {\n");
     if (acts()) {
       source_.print("  act(step);\n");
     } else if (store_ == IndexedStore::words) {
@@ -226,9 +234,9 @@ class Printer {
   void print_word() {
     const std::string per = number(4 / bytes(0)), bits = number(8 * bytes(0)),
                       mask = bytes(0) == 2 ? "0xffffu" : "0xffu", offset = param(params_.offset(0));
-    source_.print("  let at = " + offset + " / " + per + " + step;\n  var bits = " + word(0, "at") + ";\n  for (var j = 0u; j < " +
-                  per + "; j++) {\n    let element = step * " + per + " + j - " + offset + " % " + per +
-                  ";\n    if (element < " + param(IndexedParams::kElements) +
+    source_.print("  let at = " + offset + " / " + per + " + step;\n  var bits = " + word(0, "at") +
+                  ";\n  for (var j = 0u; j < " + per + "; j++) {\n    let element = step * " + per + " + j - " +
+                  offset + " % " + per + ";\n    if (element < " + param(IndexedParams::kElements) +
                   ") {\n      bits = (bits & ~(" + mask + " << (j * " + bits + "))) | ((" + stored("value(element)") +
                   " & " + mask + ") << (j * " + bits + "));\n    }\n  }\n" + put("at", "bits"));
   }
@@ -265,7 +273,8 @@ std::string label_indexed(const IndexedSpec& spec) {
   std::string label = std::string(spec.row->name) + "(";
   for (uint32_t i = 0; i < spec.operand_count; ++i) {
     const Element element = spec.element(i);
-    label += (i ? ", " : "") + (is_raw(element) ? std::to_string(size_bytes(element)) + " bytes" : name(dtype(element)));
+    label +=
+        (i ? ", " : "") + (is_raw(element) ? std::to_string(size_bytes(element)) + " bytes" : name(dtype(element)));
   }
   return label + ")";
 }

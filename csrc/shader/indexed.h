@@ -8,26 +8,26 @@
 
 namespace torch_webgpu {
 
-// A row of a table of such ops. The body is WGSL that runs once per step of the iteration space. It sees the coordinates
-// d0, d1, ... (innermost first), each operand's place i0, i1, ..., load1(place), ..., the op's own words x(0u), ... (constant(0u) where they
-// are a value of the output's type) and,
-// if the op takes index tensors, `at`, the place of operand `base` moved by them, and `valid`, false where one is out of
-// range. It returns the value of operand 0 at i0; with `acts` it stores by itself, by store(place, value).
+// A row of a table of such ops. The body is WGSL that runs once per step of the iteration space. It sees the
+// coordinates d0, d1, ... (innermost first), each operand's place i0, i1, ..., load1(place), ..., the op's own words
+// x(0u), ... (constant(0u) where they are a value of the output's type), rounded(value), what a store would leave of
+// it, and, if the op takes index tensors, `at`, the place of operand `base` moved by them, and `valid`, false where one
+// is out of range. It returns the value of operand 0 at i0; with `acts` it stores by itself, by store(place, value).
 struct IndexedRow {
   const char* name;
   const char* body;
   enum Flags : uint8_t {
     none = 0,
     acts = 1,
-    raw = 2,     // moves bits: values are u32, vec2<u32> or vec4<u32>, whatever the dtype
-    wraps = 4,   // a negative index counts from the end
-    merges = 8,  // blind to coordinates: dimensions may be joined
+    raw = 2,      // moves bits: values are u32, vec2<u32> or vec4<u32>, whatever the dtype
+    wraps = 4,    // a negative index counts from the end
+    merges = 8,   // blind to coordinates: dimensions may be joined
     checks = 32,  // calls resolve() by itself, on indices that are plain operands
-    runs = 16,   // raw, and blind to single elements: neighbours may be moved as one wide element
+    runs = 16,    // raw, and blind to single elements: neighbours may be moved as one wide element
   };
   uint8_t flags = none;
-  uint8_t values = 2;  // operands of the op's own type, the output first
-  uint8_t base = 1;    // whose place the indices move
+  uint8_t values = 2;             // operands of the op's own type, the output first
+  uint8_t base = 1;               // whose place the indices move
   const char* library = nullptr;  // a file below wgsl/ with functions of the body
 };
 

@@ -185,7 +185,9 @@ MORE: dict[str, Call] = {
     "triu_indices": lambda d: torch.cat([torch.triu_indices(6, 4, k, device=d) for k in (-7, -2, 0, 3, 5)], 1),
     "linspace": lambda d: torch.linspace(-2, 9, 12, device=d),
     "searchsorted": lambda d: torch.searchsorted(
-        make((3, 9), torch.float32, 2).nan_to_num().sort().values.to(d), make((3, 5), torch.float32, 3).to(d), right=True
+        make((3, 9), torch.float32, 2).nan_to_num().sort().values.to(d),
+        make((3, 5), torch.float32, 3).to(d),
+        right=True,
     ),
     "bucketize": lambda d: torch.bucketize(make((4, 5), torch.int32, 1).to(d), ints(-5, 0, 3, 7).int().to(d)),
     "bucketize scalar": lambda d: torch.bucketize(3.5, torch.tensor([1.0, 3.5, 7.0], device=d), out_int32=True),
@@ -287,7 +289,9 @@ def test_an_index_out_of_range() -> None:
         for bad in (5, -6, 1 << 32):
             moved = to_device(base)
             call(moved[2:7], ints(1, bad).to(DEVICE))
-            with pytest.raises(IndexError, match=rf"^index -?\d+ is out of bounds for dimension 0 with size \d+\n.*{name.split()[0]}"):
+            with pytest.raises(
+                IndexError, match=rf"^index -?\d+ is out of bounds for dimension 0 with size \d+\n.*{name.split()[0]}"
+            ):
                 torch.webgpu.synchronize() if bad == 5 else moved.sum().item()
             torch.webgpu.synchronize()
             rest = torch.cat([moved.cpu()[:2], moved.cpu()[7:]])
