@@ -161,13 +161,32 @@ at::Tensor glu_backward(const at::Tensor& grad, const at::Tensor& self, int64_t 
   return glu_backward_out(grad, self, dim, grad_input);
 }
 
+constexpr PointwiseRow kRelu = make_row("relu", "max(a, zero)");
+struct Relu {
+  static void check(const at::Tensor& self) {
+    TORCH_CHECK(self.scalar_type() != at::kBool, "Boolean inputs not supported for relu");
+  }
+  static at::Tensor functional(const at::Tensor& self) {
+    check(self);
+    return Unary<kRelu>::functional(self);
+  }
+  static at::Tensor& inplace(at::Tensor& self) {
+    check(self);
+    return Unary<kRelu>::inplace(self);
+  }
+  static at::Tensor& out(const at::Tensor& self, at::Tensor& out) {
+    check(self);
+    return Unary<kRelu>::out(self, out);
+  }
+};
+
 #define ACTIVATION(name, formula) ROW(name, , out, formula, kFloats, "activation")
 #define BACKWARD(name, formula) ROW(name, , grad_input, formula, kFloats, "activation")
 
 // clang-format off
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   POINTWISE(  sigmoid, , out,                  "sigmoid(a)")
-  UNARY(      relu,                            "max(a, zero)")
+  register_forms<Relu>(library, "relu", "", "out");
   CHOICE(     gelu, , out,                     gelu)
   ACTIVATION( silu,                            "silu(a)")
   ACTIVATION( mish,                            "mish(a)")

@@ -1,6 +1,8 @@
 // Moving values: between host and device, between tensors of the device with any strides and dtypes, and single values.
 #include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/_copy_from_native.h>
+#include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/neg.h>
@@ -99,7 +101,8 @@ void copy_from_host(const at::Tensor& source, const at::Tensor& target) {
 // resolve_conj() is a copy of its own.
 at::Tensor resolved(const at::Tensor& tensor) {
   if (tensor.device().type() != kDeviceType) return tensor.resolve_conj().resolve_neg();
-  at::Tensor plain = tensor.alias();
+  at::Tensor plain =
+      at::native::as_strided_tensorimpl(tensor, tensor.sizes(), tensor.strides(), tensor.storage_offset());
   plain._set_conj(false);
   plain._set_neg(false);
   at::Tensor values = plain.clone();
@@ -110,12 +113,16 @@ at::Tensor resolved(const at::Tensor& tensor) {
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
   if (target.numel() == 0) return target;
+  const auto broadcast = at::infer_size_dimvector(target.sizes(), self.sizes());
+  TORCH_CHECK(at::IntArrayRef(broadcast) == target.sizes(), "output with shape ", target.sizes(),
+              " doesn't match the broadcast shape ", at::IntArrayRef(broadcast));
   if (self.is_conj() || self.is_neg()) return copy_from(resolved(self), target, false);
   if (target.is_conj() || target.is_neg()) {
     // Written through the plain view of the same memory, with the flags turned into values.
     at::Tensor values = self.is_complex() && target.is_conj() ? self.conj().resolve_conj() : self;
     if (target.is_neg()) values = values.neg();
-    at::Tensor plain = target.alias();
+    at::Tensor plain =
+        at::native::as_strided_tensorimpl(target, target.sizes(), target.strides(), target.storage_offset());
     plain._set_conj(false);
     plain._set_neg(false);
     copy_from(values, plain, false);

@@ -15,8 +15,7 @@ KernelSource print(const Launch& launch) {
   return {label_pointwise(spec), print_pointwise(spec, target())};
 }
 
-// What a 0-d CPU tensor holds. A comparison sees it in the common dtype; arithmetic in the wider compute type, as on
-// the CPU.
+// What a 0-d CPU tensor holds, in the common dtype; products take it in the wider compute type, as on the CPU.
 c10::Scalar cpu_value(const at::TensorIteratorBase& iterator, int operand, at::ScalarType common, bool exact) {
   const void* data = iterator.data_ptr(operand);
   c10::Scalar value;
@@ -52,7 +51,8 @@ class Elementwise {
               bool bits)
       : row_(row),
         common_(compute),
-        compute_(compute_type(kernel_dtype(compute, row.name))),
+        common_dtype_(kernel_dtype(compute, row.name)),
+        compute_(compute_type(common_dtype_)),
         scalars_(scalars),
         words_(words),
         bits_(bits) {}
@@ -99,6 +99,12 @@ class Elementwise {
       fits &= buffer->size_bytes <= max_binding_bytes();
       spec.bindings |= bind(launch, buffer) << (4 * i);
     }
+    for (int i = 1; i < operands; ++i) {
+      const bool differs = places[i].bytes != 0 && spec.dtype(i) != common_dtype_;
+      if (differs && size_bytes(common_dtype_) < 4 && common_dtype_ != DType::boolean && !bits_) {
+        spec.common = 1 + static_cast<uint8_t>(common_dtype_);
+      }
+    }
     if (!fits) [[unlikely]] {
       if (!bind_windows(iterator, launch, spec, places)) return false;
     }
@@ -134,7 +140,7 @@ class Elementwise {
     for (uint32_t s = 0; s < row_.scalars; ++s) write_scalar(&params[at.scalar(s)], compute_, **(scalars_.begin() + s));
     TORCH_INTERNAL_ASSERT(words_.size() == row_.words);
     std::copy(words_.begin(), words_.end(), &params[at.word(0)]);
-    const bool exact = row_.flags & PointwiseRow::returns_bool;
+    const bool exact = !(row_.flags & PointwiseRow::wide_scalars);
     for (int i = 0; i < operands; ++i) {
       if (places[i].bytes == 0) {
         write_scalar(&params[at.value(i)], compute_, cpu_value(iterator, i, common_, exact));
@@ -264,6 +270,7 @@ class Elementwise {
 
   const PointwiseRow& row_;
   const at::ScalarType common_;
+  const DType common_dtype_;
   const Compute compute_;
   const Scalars scalars_;
   const c10::ArrayRef<uint32_t> words_;
@@ -275,6 +282,8 @@ class Elementwise {
 void elementwise(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute, Scalars scalars,
                  c10::ArrayRef<uint32_t> words) {
   check_dtype(row, compute);
+  // A comparison with a number from the host may be in float64, of which no tensor is.
+  if (compute == at::kDouble) compute = at::kFloat;
   Elementwise(row, compute, scalars, words, false).run(iterator);
 }
 

@@ -51,20 +51,24 @@ at::Tensor& fill_tensor_(at::Tensor& self, const at::Tensor& value) {
   return self.copy_(value);
 }
 
-int64_t arange_size(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, bool integral) {
+// An integer dtype takes the bounds and the step as integers; only int64 counts with them too, as on the CPU.
+int64_t arange_size(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::ScalarType dtype) {
+  const bool integral = at::isIntegralType(dtype, /*includeBool=*/true);
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
-  TORCH_CHECK(by > 0 || by < 0, "step must be nonzero");
+  const auto whole = [](const at::Scalar& value) { return value.to<int64_t>(); };
+  const int sign = integral ? (whole(step) > 0) - (whole(step) < 0) : (by > 0) - (by < 0);
+  TORCH_CHECK(sign != 0, "step must be nonzero");
   TORCH_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
-  TORCH_CHECK((by > 0 && to >= from) || (by < 0 && to <= from),
-              "upper bound and lower bound inconsistent with step sign");
-  if (!integral) return static_cast<int64_t>(std::ceil((to - from) / by));
-  const int64_t first = start.toLong(), stride = step.toLong(), sign = stride > 0 ? 1 : -1;
-  return (end.toLong() - first + stride - sign) / stride;
+  const bool rising = integral ? whole(end) >= whole(start) : to >= from;
+  const bool falling = integral ? whole(end) <= whole(start) : to <= from;
+  TORCH_CHECK(sign > 0 ? rising : falling, "upper bound and lower bound inconsistent with step sign");
+  if (dtype != at::kLong) return static_cast<int64_t>(std::ceil((to - from) / by));
+  return (whole(end) - whole(start) + whole(step) - sign) / whole(step);
 }
 
 at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
   const bool integral = at::isIntegralType(out.scalar_type(), /*includeBool=*/true);
-  const int64_t size = arange_size(start, end, step, integral);
+  const int64_t size = arange_size(start, end, step, out.scalar_type());
   if (out.numel() != size) {
     if (out.numel() > 0) {
       TORCH_WARN(

@@ -13,7 +13,16 @@
 namespace torch_webgpu {
 
 // The first word of a key tells families apart.
-enum class Family : uint64_t { pointwise = 1, reduce, matmul, arange, softmax = 16, selection, indexed = 32, program = 100 };
+enum class Family : uint64_t {
+  pointwise = 1,
+  reduce,
+  matmul,
+  arange,
+  softmax = 16,
+  selection,
+  indexed = 32,
+  program = 100
+};
 
 const Target& target();
 uint64_t max_binding_bytes();

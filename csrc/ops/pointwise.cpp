@@ -55,8 +55,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   //          name       overload  out overload  formula
   POINTWISE(  add,       _Tensor,  out,          "add(a, mul(s0, b))")
   POINTWISE(  sub,       _Tensor,  out,          "sub(a, mul(s0, b))")
-  POINTWISE(  mul,       _Tensor,  out,          "mul(a, b)")
-  POINTWISE(  div,       _Tensor,  out,          "a / b")
+  ROW(        mul,       _Tensor,  out,          "mul(a, b)", PointwiseRow::wide_scalars, nullptr)
+  ROW(        div,       _Tensor,  out,          "a / b", PointwiseRow::wide_scalars, nullptr)
   ROW(        remainder, _Tensor,  Tensor_out,   "remainder(a, b)", kNoBool, nullptr)
   ROW(        fmod,      _Tensor,  Tensor_out,   "fmod(a, b)", kNoBool, nullptr)
   POINTWISE(  reciprocal, ,        out,          "1.0 / a")
@@ -66,8 +66,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   ROW(        addcdiv,   ,         out,          "a + s0 * b / c", kNoBool, nullptr)
   ROW(        lerp,      _Scalar,  Scalar_out,   "select(b - (b - a) * (1.0 - s0), a + s0 * (b - a), abs(s0) < 0.5)", kFloats, nullptr)
   ROW(        lerp,      _Tensor,  Tensor_out,   "select(b - (b - a) * (1.0 - c), a + c * (b - a), abs(c) < 0.5)", kFloats, nullptr)
-  POINTWISE(  maximum,   ,         out,          "max(a, b)")
-  POINTWISE(  minimum,   ,         out,          "min(a, b)")
+  POINTWISE(  maximum,   ,         out,          "max(b, a)")
+  POINTWISE(  minimum,   ,         out,          "min(b, a)")
   POINTWISE(  fmax,      ,         out,          "fmax(a, b)")
   POINTWISE(  fmin,      ,         out,          "fmin(a, b)")
   POINTWISE(  clamp_min, ,         out,          "max(a, s0)")
@@ -107,7 +107,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   POINTWISE(  bitwise_not, ,       out,          "bit_not(a)")
   ROW(        bitwise_left_shift,  _Tensor, Tensor_out, "shl(a, b)", kIntegers, nullptr)
   ROW(        bitwise_right_shift, _Tensor, Tensor_out, "shr(a, b)", kIntegers, nullptr)
-  UNARY(      abs,                               "abs(a)")
+  UNARY(      abs,                               "abs(a)", kNoBool)
 }
 // clang-format on
 

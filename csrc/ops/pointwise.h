@@ -22,7 +22,7 @@ constexpr uint8_t count_scalars(const char* formula) {
   return count;
 }
 
-constexpr PointwiseRow make_row(const char* name, const char* formula, uint8_t flags = PointwiseRow::none,
+constexpr PointwiseRow make_row(const char* name, const char* formula, uint16_t flags = PointwiseRow::none,
                                 const char* library = nullptr, uint8_t words = 0) {
   return {name, formula, flags, count_scalars(formula), library, words};
 }
@@ -175,10 +175,10 @@ void register_forms(torch::Library& library, const std::string& name, const std:
     at::native::stub.set_privateuse1_dispatch_ptr(&Stub<row, decltype(at::native::stub)::FnPtr>::run); \
   }
 // Not structured in PyTorch, one tensor.
-#define UNARY(name, formula)                                      \
-  {                                                               \
-    static constexpr PointwiseRow row = make_row(#name, formula); \
-    register_forms<Unary<row>>(library, #name, "", "out");        \
+#define UNARY(name, formula, flags)                                      \
+  {                                                                      \
+    static constexpr PointwiseRow row = make_row(#name, formula, flags); \
+    register_forms<Unary<row>>(library, #name, "", "out");               \
   }
 
 }  // namespace torch_webgpu

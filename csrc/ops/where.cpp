@@ -16,13 +16,17 @@ at::Tensor& where_out(const at::Tensor& condition, const at::Tensor& self, const
   if (out.defined()) {
     TORCH_CHECK(out.scalar_type() == dtype, "Expected out type to be ", dtype, " but got ", out.scalar_type());
   }
+  // A number from the host takes the branch's dtype on its way to the device.
+  const auto here = [&](const at::Tensor& branch) {
+    return branch.dim() == 0 && branch.device() != condition.device() ? branch.to(condition.device(), dtype) : branch;
+  };
+  const at::Tensor yes = here(self), no = here(other);
   auto iterator = at::TensorIteratorConfig()
                       .check_all_same_dtype(false)
-                      .allow_cpu_scalars(true)
                       .add_output(out)
                       .add_const_input(condition)
-                      .add_const_input(self)
-                      .add_const_input(other)
+                      .add_const_input(yes)
+                      .add_const_input(no)
                       .declare_static_dtype(dtype)
                       .build();
   elementwise(iterator, kWhere, dtype);

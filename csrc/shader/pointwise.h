@@ -15,15 +15,23 @@ namespace torch_webgpu {
 struct PointwiseRow {
   const char* name;
   const char* formula;
-  enum Flags : uint8_t { none = 0, returns_bool = 1, first_is_bool = 2, has_index = 4, random = 8, own_block = 16 };
-  uint8_t flags = none;
+  enum Flags : uint16_t {
+    none = 0,
+    returns_bool = 1,
+    first_is_bool = 2,
+    has_index = 4,
+    random = 8,
+    own_block = 16,
+    wide_scalars = 256,  // a number from the host is not rounded to the common dtype
+  };
+  uint16_t flags = none;
   uint8_t scalars = 0;
   const char* library = nullptr;  // a file below wgsl/ with functions of the formula
   uint8_t words = 0;              // parameters that no conversion touches: word(0), word(1), ...
 };
 
 // Flags too: the dtypes an op takes, where not all.
-constexpr uint8_t kFloats = 32, kNoBool = 64, kIntegers = 128;
+constexpr uint16_t kFloats = 32, kNoBool = 64, kIntegers = 128;
 
 // How an operand is read: from the parameters, four neighbours at a time, one value for four neighbours, one by one.
 enum class Access : uint8_t { scalar, run, splat, strided };
@@ -53,8 +61,8 @@ struct PointwiseSpec {
   uint8_t store : 2;
   uint8_t partial : 1;  // the last quad is not whole
   uint8_t : 3;
-  uint8_t rank;  // 0 when one index serves all operands
-  uint8_t : 8;
+  uint8_t rank;    // 0 when one index serves all operands
+  uint8_t common;  // 1 + the DType that operands are cut to when loaded, 0 where that changes nothing
 
   uint32_t binding(uint32_t operand) const { return (bindings >> (4 * operand)) & 15u; }
   DType dtype(uint32_t operand) const { return static_cast<DType>(operands[operand].dtype); }

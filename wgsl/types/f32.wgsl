@@ -11,15 +11,16 @@ fn sub_f32(a: f32, b: f32) -> f32 { return a - b; }
 fn mul_f32(a: f32, b: f32) -> f32 { return a * b; }
 fn neg_f32(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) ^ 0x80000000u); }
 fn abs_f32(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) & 0x7fffffffu); }
+// Of equal values, which zeros of either sign are, the first.
 fn max_f32(a: f32, b: f32) -> f32 {
   if (is_nan_f32(a)) { return a; }
   if (is_nan_f32(b)) { return b; }
-  return select(b, a, a > b);
+  return select(a, b, a < b);
 }
 fn min_f32(a: f32, b: f32) -> f32 {
   if (is_nan_f32(a)) { return a; }
   if (is_nan_f32(b)) { return b; }
-  return select(b, a, a < b);
+  return select(a, b, b < a);
 }
 fn eq_f32(a: f32, b: f32) -> bool { return a == b && !is_nan_f32(a) && !is_nan_f32(b); }
 fn ne_f32(a: f32, b: f32) -> bool { return !eq_f32(a, b); }
@@ -133,8 +134,8 @@ fn tanh_f32(a: f32) -> f32 {
     let z = a * a;
     return fma(a * z, fma(z, fma(z, fma(z, 0.021869488, -0.053968254), 0.13333334), -0.33333334), a);
   }
-  let t = exp_f32(-2.0 * x);
-  let y = (1.0 - t) / (1.0 + t);
+  let t = expm1_f32(-2.0 * x);
+  let y = -t / (t + 2.0);
   return select(y, -y, a < 0.0);
 }
 fn is_posinf_f32(a: f32) -> bool { return bitcast<u32>(a) == 0x7f800000u; }
