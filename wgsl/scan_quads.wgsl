@@ -16,13 +16,19 @@ fn run(task: u32) {
     let stop = min(quad + BLOCK, end);
     for (; quad < stop; quad++) {
       let values = load_input(quad);
-      let a = combine(local, map(values.x, 0u));
-      let b = combine(a, map(values.y, 0u));
-      let c = combine(b, map(values.z, 0u));
-      local = combine(c, map(values.w, 0u));
+      let i = (quad - base) * 4u;
+      var a = combine(local, map(values.x, i));
+      var b = combine(a, map(values.y, i + 1u));
+      var c = combine(b, map(values.z, i + 2u));
+      local = combine(c, map(values.w, i + 3u));
       if (VARIANT != PARTS) {
-        store_output(quad, vec4<T>(finish(combine(total, a)), finish(combine(total, b)), finish(combine(total, c)),
-            finish(combine(total, local))));
+        a = combine(total, a);
+        b = combine(total, b);
+        c = combine(total, c);
+        let d = combine(total, local);
+        store_output(quad, vec4<T>(finish(a), finish(b), finish(c), finish(d)));
+        store_index(quad * 2u, vec4<u32>(a.y, 0u, b.y, 0u));
+        store_index(quad * 2u + 1u, vec4<u32>(c.y, 0u, d.y, 0u));
       }
     }
     total = combine(total, local);

@@ -73,7 +73,7 @@ void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initi
     TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", program.name, ": a tensor of ",
                 used[i].storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
                 max_binding_bytes(), " bytes");
-    const int64_t unit = program.quads >> i & 1 ? 4 : 1;
+    const int64_t unit = program.quads >> i & 1 ? 4 : program.pairs >> i & 1 ? 2 : 1;  // elements per step
     words[ProgramParams::kOffsets + i] = static_cast<uint32_t>(used[i].storage_offset() / unit);
     spec.operands[i].binding = bind(launch, buffer) & 15;
   }

@@ -32,7 +32,7 @@ struct ScanRow {
 
 constexpr ScanRow scan_row(const char* name, const char* text) {
   return {make_program(name, "scan", "T:input T:output! i:index! T:part! u:tag!", "length inner blocks span", text),
-          make_program(name, "scan_quads", "q:input q:output! T:part! u:tag!", "length blocks span", text),
+          make_program(name, "scan_quads", "q:input q:output! w:index! T:part! u:tag!", "length blocks span", text),
           make_program(name, "scan_parts", "T:part! u:tag!", "blocks", text)};
 }
 
@@ -66,8 +66,9 @@ bool fit_quads(const at::Tensor& input, const at::Tensor& output, const at::Tens
   const auto fits = [&](const at::Tensor& tensor) {
     return tensor.scalar_type() == dtype && tensor.storage_offset() % 4 == 0;
   };
-  return !index.defined() && lines.inner == 1 && lines.length % 4 == 0 && (dtype == at::kFloat || dtype == at::kInt) &&
-         fits(input) && fits(output);
+  if (index.defined() && index.storage_offset() % 2 != 0) return false;
+  return lines.inner == 1 && lines.length % 4 == 0 && (dtype == at::kFloat || dtype == at::kInt) && fits(input) &&
+         fits(output);
 }
 
 // Scans contiguous `input` into contiguous `output`, of 4 or 8 bytes, and the accumulators' words into `index`.
@@ -84,7 +85,8 @@ void scan_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& o
   const Tasks tasks{lines.count * blocks, span};
   const auto pass = [&](uint32_t variant, const at::Tensor& target, const at::Tensor& places, const at::Tensor& part,
                         const at::Tensor& tag) {
-    if (quads) return run(row.quads, compute, tasks, {input, target, part, tag}, {length, blocks, span}, variant);
+    if (quads)
+      return run(row.quads, compute, tasks, {input, target, places, part, tag}, {length, blocks, span}, variant);
     run(row.scan, compute, tasks, {input, target, places, part, tag}, {length, lines.inner, blocks, span}, variant);
   };
   if (blocks == 1) return pass(kWhole, output, index, {}, {});

@@ -42,7 +42,7 @@ class Printer {
       if (operand.is_absent()) continue;
       if (elements.size() <= operand.binding) elements.resize(operand.binding + 1, "u32");
       if (operand.is_atomic()) elements[operand.binding] = "atomic<u32>";
-      if (operand.kind == 'q') elements[operand.binding] = "vec4<u32>";
+      if (operand.kind == 'q' || operand.kind == 'w') elements[operand.binding] = "vec4<u32>";
     }
     for (uint32_t i = 0; i < elements.size(); ++i) source_.bind(i, elements[i]);
     source_.use(compute_);
@@ -68,11 +68,18 @@ class Printer {
     source_.print("fn " + name + "() -> u32 { return " + param(word) + "; }\n");
   }
 
+  static std::string type_of(const Operand& operand) {
+    switch (operand.kind) {
+      case 'T': return "T";
+      case 'q': return "vec4<T>";
+      case 'w': return "vec4<u32>";
+      default: return "u32";
+    }
+  }
+
   void print_operand(const Operand& operand, uint32_t offset) {
-    const std::string type = operand.kind == 'T'   ? "T"
-                             : operand.kind == 'q' ? "vec4<T>"
-                                                   : "u32",
-                      memory = "m" + std::to_string(operand.binding);
+    const std::string type = type_of(operand);
+    const std::string memory = "m" + std::to_string(operand.binding);
     const std::string head = "(place: u32) -> " + type + " {\n", at = "  let at = place + " + param(offset) + ";\n";
     const std::string stored = "fn store_" + operand.name + "(place: u32, value: " + type + ") {\n";
     if (operand.is_absent()) {
@@ -92,7 +99,7 @@ class Printer {
     }
     source_.use(compute_type(operand.dtype));
     std::string raw;
-    switch (size_bytes(operand.dtype)) {
+    switch (operand.kind == 'w' ? 4 : size_bytes(operand.dtype)) {
       case 8: raw = "vec2<u32>(" + word("at * 2u") + ", " + word("at * 2u + 1u") + ")"; break;
       case 4: raw = word("at"); break;
       case 2: raw = "(" + word("at >> 1u") + " >> ((at & 1u) * 16u))"; break;
@@ -114,7 +121,7 @@ class Printer {
   }
 
   static std::string store(const Operand& operand, const std::string& memory, const std::string& value) {
-    const uint32_t bytes = size_bytes(operand.dtype);
+    const uint32_t bytes = operand.kind == 'w' ? 4 : size_bytes(operand.dtype);
     if (bytes == 8)
       return "  let raw = " + value + ";\n  " + memory + "[at * 2u] = raw.x;\n  " + memory +
              "[at * 2u + 1u] = raw.y;\n";

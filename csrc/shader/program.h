@@ -19,8 +19,8 @@ struct Program {
   const char* operands;
   const char* params;
   const char* text = "";
-  const char* library = nullptr;   // a further file below wgsl/
-  uint8_t written = 0, quads = 0;  // a bit per operand
+  const char* library = nullptr;              // a further file below wgsl/
+  uint8_t written = 0, quads = 0, pairs = 0;  // a bit per operand
 };
 
 constexpr Program make_program(const char* name, const char* file, const char* operands, const char* params,
@@ -31,6 +31,7 @@ constexpr Program make_program(const char* name, const char* file, const char* o
     if (*at == ' ') ++operand;
     if (*at == '!') program.written |= 1u << operand;
     if (at[0] == 'q' && at[1] == ':') program.quads |= 1u << operand;
+    if (at[0] == 'w' && at[1] == ':') program.pairs |= 1u << operand;
   }
   return program;
 }

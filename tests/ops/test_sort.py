@@ -41,7 +41,8 @@ def test_forms() -> None:
     values, indices = torch.empty(9, 4, device="webgpu").t(), torch.empty(0, dtype=torch.int64, device="webgpu")
     run_on_device(torch.sort, to_device(tensor), stable=True, out=(values, indices))
     assert_same((values, indices), tuple(torch.sort(tensor, stable=True)), "out", exact=True, strides=False)
-    assert_same(run_on_device(torch.argsort, to_device(tensor), 0, stable=True), torch.argsort(tensor, 0, stable=True))
+    ordered = {"dim": 0, "stable": True}
+    assert_same(run_on_device(torch.argsort, to_device(tensor), **ordered), torch.argsort(tensor, **ordered))
     assert_same(run_on_device(torch.msort, to_device(tensor)), torch.msort(tensor), exact=True)
     for function in (lambda x: torch.sort(x, dim=3), lambda x: torch.topk(x, 10), lambda x: torch.topk(x > 0, 1),
                      lambda x: torch.kthvalue(x, 10), lambda x: torch.kthvalue(x[:, :0], 1),
