@@ -22,11 +22,27 @@ UNARY: dict[str, Function] = {
     "i0": torch.i0,
     **{
         name: getattr(special, name)
-        for name in (
-            "erfcx ndtri log_ndtr entr i0e i1 i1e modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 "
-            "modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 bessel_j0 bessel_j1 bessel_y0 "
-            "bessel_y1 spherical_bessel_j0 airy_ai"
-        ).split()
+        for name in [
+            "erfcx",
+            "ndtri",
+            "log_ndtr",
+            "entr",
+            "i0e",
+            "i1",
+            "i1e",
+            "modified_bessel_i0",
+            "modified_bessel_i1",
+            "modified_bessel_k0",
+            "modified_bessel_k1",
+            "scaled_modified_bessel_k0",
+            "scaled_modified_bessel_k1",
+            "bessel_j0",
+            "bessel_j1",
+            "bessel_y0",
+            "bessel_y1",
+            "spherical_bessel_j0",
+            "airy_ai",
+        ]
     },
 }
 POLYNOMIALS = {
@@ -55,7 +71,9 @@ def test_unary(name: str) -> None:
             continue
         actual = run_on_device(UNARY[name], values.to(DEVICE))
         # this one has no more digits on the CPU near 8
-        assert_same(actual, expected, f"{values.dtype}", rtol=3e-6 if name == "modified_bessel_i1" else None, atol=1e-5)
+        assert_same(
+            actual, expected, f"{values.dtype}", rtol=3e-6 if name == "modified_bessel_i1" else 1.3e-6, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("dtype", (*FLOATS, *INTS), ids=name_of)
@@ -76,7 +94,7 @@ def test_dtypes(dtype: torch.dtype) -> None:
         expected, refused = outcome(call, *args)
         if refused is not None:
             continue  # the CPU's choice of dtypes; the device may have more
-        assert_same(run_on_device(call, *(a.to(DEVICE) for a in args)), expected, name, rtol=None)
+        assert_same(run_on_device(call, *(a.to(DEVICE) for a in args)), expected, name)
 
 
 @pytest.mark.parametrize("name", POLYNOMIALS)
@@ -128,7 +146,7 @@ def test_forms() -> None:
         assert call(actual, out=out) is out
         assert_same(out, expected, strides=False)
         assert_same(inplace(actual), expected)
-    assert_same(torch.polygamma(2, x.to(DEVICE)), torch.polygamma(2, x), rtol=2e-6)
+    assert_same(torch.polygamma(2, x.to(DEVICE)), torch.polygamma(2, x), rtol=2e-6, atol=1e-5)
     with pytest.raises(RuntimeError, match="polygamma"):
         torch.polygamma(-1, x.to(DEVICE))
 
@@ -139,4 +157,4 @@ def test_gradients() -> None:
         y = x.detach().to(DEVICE).requires_grad_()
         call(x).sum().backward()
         call(y).sum().backward()
-        assert_same(y.grad, x.grad, rtol=3e-6)
+        assert_same(y.grad, x.grad, rtol=3e-6, atol=1e-5)
