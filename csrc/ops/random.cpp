@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "device/context.h"
 #include "device/generator.h"
 #include "ops/launch.h"
 
@@ -31,6 +32,9 @@ bool fits_binding(const at::Tensor& tensor) {
 
 void draw(const at::Tensor& out, const PointwiseRow& row, at::ScalarType compute, const OptionalGenerator& generator,
           Scalars scalars, at::ArrayRef<uint32_t> words, const at::Tensor& input) {
+  // A generator's device counts in the dispatch: with one of webgpu, a tensor of the CPU gets here too.
+  TORCH_CHECK(out.device().type() == kDeviceType, "Expected a '", out.device().type(),
+              "' device type for generator but found '", kDeviceType, "'");
   at::assert_no_internal_overlap(out);
   if (input.defined() && out.is_alias_of(input)) at::assert_no_partial_overlap(out, input);
   auto* source = at::get_generator_or_default<Generator>(generator, default_generator());

@@ -41,6 +41,8 @@ void permute(const at::Tensor& flat, const OptionalGenerator& generator) {
 }
 
 at::Tensor& randperm_out(int64_t n, OptionalGenerator generator, at::Tensor& out) {
+  TORCH_CHECK(out.device().type() == kDeviceType, "Expected a '", out.device().type(),
+              "' device type for generator but found '", kDeviceType, "'");
   TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
   at::native::check_supported_max_int_with_precision(n, out);
   TORCH_CHECK(n <= int64_t{1} << 31, "webgpu: randperm of more than 2^31 elements, got ", n);

@@ -81,7 +81,7 @@ fn special_trigamma(x: f32) -> f32 {
   sum += (1.0 + 0.5 / y + z * (1.66666667e-1 - z * (3.33333333e-2 - z * 2.38095238e-2))) / y;
   if (!reflected) { return sum; }
   // Rounded as on the CPU, which has no pole at a negative integer for that.
-  let s = sin_cos(3.14159265 * x).x;
+  let s = sin_cos(separate(3.14159265 * x)).x;
   if (s == 0.0) { return inf_f32(); }
   return 9.8696044 / (s * s) - sum;
 }

@@ -30,6 +30,7 @@ fn chebyshev(x: f32, first: f32, n: i32) -> f32 {
   return q;
 }
 
+// `angles` is the degree beyond which the CPU takes angles.
 fn chebyshev_t(x: f32, degree: f32) -> f32 {
   let n = degree_of(degree);
   if (n < 0) { return 0.0; }
@@ -37,34 +38,34 @@ fn chebyshev_t(x: f32, degree: f32) -> f32 {
   if (n > 6 && abs_f32(x) < 1.0) { return sin_cos(f32(n) * special_acos(x)).y; }
   return chebyshev(x, x, n);
 }
-fn chebyshev_u(x: f32, degree: f32) -> f32 {
+fn chebyshev_u(x: f32, degree: f32, angles: i32) -> f32 {
   let n = degree_of(degree);
   if (n < 0) { return 0.0; }
   let m = f32(n) + 1.0;
   if (abs_f32(x) == 1.0) { return m * select(sign_of_degree(n), 1.0, x > 0.0); }
-  if (n > 8 && abs_f32(x) < 1.0) {
+  if (n > angles && abs_f32(x) < 1.0) {
     let angle = special_acos(x);
     return sin_cos(m * angle).x / sin_cos(angle).x;
   }
   return chebyshev(x, x + x, n);
 }
-fn chebyshev_v(x: f32, degree: f32) -> f32 {
+fn chebyshev_v(x: f32, degree: f32, angles: i32) -> f32 {
   let n = degree_of(degree);
   if (n < 0) { return 0.0; }
   let m = f32(n) + f32(n) + 1.0;
   if (abs_f32(x) == 1.0) { return select(m * sign_of_degree(n), 1.0, x > 0.0); }
-  if (n > 8 && abs_f32(x) < 1.0) {
+  if (n > angles && abs_f32(x) < 1.0) {
     let angle = special_acos(x);
     return sin_cos((f32(n) + 0.5) * angle).y / sin_cos(0.5 * angle).y;
   }
   return chebyshev(x, x + x - 1.0, n);
 }
-fn chebyshev_w(x: f32, degree: f32) -> f32 {
+fn chebyshev_w(x: f32, degree: f32, angles: i32) -> f32 {
   let n = degree_of(degree);
   if (n < 0) { return 0.0; }
   let m = f32(n) + f32(n) + 1.0;
   if (abs_f32(x) == 1.0) { return select(sign_of_degree(n), m, x > 0.0); }
-  if (n > 8 && abs_f32(x) < 1.0) {
+  if (n > angles && abs_f32(x) < 1.0) {
     let angle = special_acos(x);
     return sin_cos((f32(n) + 0.5) * angle).x / sin_cos(0.5 * angle).x;
   }
