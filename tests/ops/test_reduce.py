@@ -1,4 +1,4 @@
-"""Reductions against the CPU: every op of the family, every dtype, the layouts that choose another kernel, the errors."""
+"""Reductions against the CPU: every op, every dtype, the layouts that choose another kernel, the errors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_dtypes(dtype: torch.dtype) -> None:
         if dtype not in op.dtypes:
             continue
         tolerance: dict[str, Any] = {"exact": True} if op.exact else HALF if dtype in FLOATS[1:] else CLOSE
-        # every kernel in float32, in the others the one that loads four at a time: compiling them takes most of the time
+        # every kernel in float32, in the others the one that loads four at a time: compiling takes most of the time
         full = dtype == torch.float32
         for shape in ((3, 5), (4, 64)) if full else ((4, 64),):
             x = values(op, shape, dtype)
@@ -153,7 +153,7 @@ def test_keepdim_and_lists_of_dimensions() -> None:
 
 
 def test_dtype_argument() -> None:
-    for x in (torch.rand(40, 33), torch.randint(-99, 99, (40, 33)), torch.rand(40, 33) > 0.5):
+    for x in (torch.rand(40, 33), torch.randint(-2, 3, (40, 33)), torch.rand(40, 33) > 0.5):
         for dtype in (torch.float32, torch.float16, torch.int64, torch.int32, torch.uint8):
             for call in (torch.sum, torch.nansum, torch.prod):
                 y = x / 8 + 1 if call is torch.prod and x.dtype == torch.float32 else x
