@@ -1,3 +1,9 @@
+// The distance of one element from itself: none, but for infinities and NaN.
+fn own_spread(a: f32) -> f32 {
+  let finite = (bitcast<u32>(a) & 0x7f800000u) != 0x7f800000u;
+  return select(nan_f32(), 0.0, finite);
+}
+
 // Of a set: mean, sum of squared distances from it, and size.
 fn joined_spread(p: Acc, q: Acc) -> Acc {
   if (p.z == 0.0) { return q; }

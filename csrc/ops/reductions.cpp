@@ -106,9 +106,8 @@ at::Tensor& nansum_out(const at::Tensor& self, DimList dims, bool keepdim, std::
                        at::Tensor& out) {
   if (c10::isIntegralType(self.scalar_type(), true)) return at::sum_out(out, self, dims, keepdim, dtype);
   const at::ScalarType type = at::native::get_dtype_from_result(out, dtype);
-  TORCH_CHECK(out.scalar_type() == type, "nansum: provided dtype must match dtype of result. Got ", type, " and ",
-              out.scalar_type(), ".");
-  at::native::resize_output(out, at::meta::get_reduction_shape(self, dims.value_or(at::IntArrayRef()), keepdim));
+  resize_out(out, at::meta::get_reduction_shape(self, dims.value_or(at::IntArrayRef()), keepdim), {},
+             self.options().dtype(type));
   reduce(kNansum, self, dims, keepdim, out, type);
   return out;
 }
@@ -124,7 +123,7 @@ at::Tensor count_nonzero(const at::Tensor& self, at::IntArrayRef dims) {
 }
 
 at::Tensor trace(const at::Tensor& self) {
-  TORCH_CHECK(self.dim() == 2, "trace: expected a matrix");
+  TORCH_CHECK(self.dim() == 2, "trace: expected a matrix, but got tensor with dim ", self.dim());
   return at::sum(self.diagonal());
 }
 

@@ -102,9 +102,8 @@ struct Median {
   }
   static at::Tensor all(const at::Tensor& self) {
     if (self.numel() == 0) {
-      TORCH_CHECK(at::isFloatingType(self.scalar_type()),
-                  "median() operation does not have an identity for empty input tensor");
-      return at::full({}, std::numeric_limits<double>::quiet_NaN(), self.options());
+      return at::full({}, std::numeric_limits<float>::quiet_NaN(), self.options().dtype(at::kFloat))
+          .to(self.scalar_type());
     }
     check_median(self, "median_cpu");
     return std::get<0>(select_rows(Kind, "median", self.contiguous(), self.numel())).view(at::IntArrayRef());

@@ -12,7 +12,7 @@ using DimList = at::OptionalIntArrayRef;
 using Correction = std::optional<at::Scalar>;
 
 // clang-format off
-#define SPREAD "0.0, 0.0, 0.0", "a, 0.0, 1.0", "return joined_spread(p, q);"
+#define SPREAD "0.0, 0.0, 0.0", "a, own_spread(a), 1.0", "return joined_spread(p, q);"
 //                            name        fields         finish
 constexpr ReduceRow kVar     {"var",      "fff", SPREAD, "variance(p.y, count, scalar())",       ReduceRow::value, nullptr,                             ReduceRow::value, "statistics"};
 constexpr ReduceRow kStd     {"std",      "fff", SPREAD, "sqrt(variance(p.y, count, scalar()))", ReduceRow::value, nullptr,                             ReduceRow::value, "statistics"};
@@ -22,8 +22,8 @@ constexpr ReduceRow kStdMean {"std_mean", "fff", SPREAD, "sqrt(variance(p.y, cou
 
 void spread(const ReduceRow& row, const at::Tensor& self, DimList dims, const Correction& correction, bool keepdim,
             const at::Tensor& result, const at::Tensor& mean = {}) {
-  TORCH_CHECK(at::isFloatingType(self.scalar_type()) || at::isComplexType(self.scalar_type()), row.name,
-              " only support floating point and complex dtypes");
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()) || at::isComplexType(self.scalar_type()),
+              row.second ? row.name : "std and var", " only support floating point and complex dtypes");
   TORCH_CHECK(at::canCast(self.scalar_type(), result.scalar_type()), "result type ", self.scalar_type(),
               " can't be cast to the desired output type ", result.scalar_type());
   const auto shape = at::meta::get_reduction_shape(self, dims.value_or(at::IntArrayRef()), keepdim);
