@@ -234,7 +234,7 @@ void Indexed::run() {
   }
   // Runs of four spare three of four ways through the dimensions; one dimension needs none.
   if (store != IndexedStore::words) {
-    spec.run = sizes_.size() > 1 && sizes_[0] % 4 == 0 && elements >= 1024 ? 4 : 1;
+    spec.run = sizes_.size() > 1 && sizes_[0] % 4 == 0 ? 4 : 1;
     steps /= spec.run;
   }
   spec.store = static_cast<uint8_t>(store);

@@ -77,7 +77,8 @@ def grid(dtype: torch.dtype, seed: int = 1) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
 def test_reads(dtype: torch.dtype) -> None:
     for name, call in READS.items():
-        for layout in ("contiguous", "strided"):
+        # one dtype of each size is enough for layouts: bits are moved
+        for layout in ("contiguous", "strided")[: 2 if dtype in (torch.float32, torch.float16, torch.uint8) else 1]:
             x = grid(dtype) if layout == "contiguous" else make((9, 13), dtype, 1)[1:9:2, 2:13:2][:, :5].t()[:, :4]
             expected = call(x)
             actual = run_on_device(call, to_device(x), dispatches=expected.numel() > 0 or None)
