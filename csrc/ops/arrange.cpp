@@ -154,7 +154,7 @@ at::Tensor triangle_indices(int64_t rows, int64_t columns, int64_t offset, std::
   Indexed(Upper ? kTriuIndices : kTrilIndices)
       .iterate(out.sizes())
       .operand(out, out.strides())
-      .extra(rows)
+      .extra(Upper ? std::clamp<int64_t>(columns - offset, 0, rows) : rows)  // those below have no elements
       .extra(columns)
       .extra(first)
       .extra(full)

@@ -226,9 +226,16 @@ void Indexed::run() {
       store = IndexedStore::words;
       const int64_t per_word = 4 / out_bytes;
       steps = (elements + operands_[0].offset % per_word + per_word - 1) / per_word;
+      const bool whole = !sizes_.empty() && sizes_[0] % per_word == 0 && operands_[0].offset % per_word == 0;
+      spec.run = whole ? per_word : 1;
     } else {
       store = IndexedStore::atomics;
     }
+  }
+  // Runs of four spare three of four ways through the dimensions; one dimension needs none.
+  if (store != IndexedStore::words) {
+    spec.run = sizes_.size() > 1 && sizes_[0] % 4 == 0 ? 4 : 1;
+    steps /= spec.run;
   }
   spec.store = static_cast<uint8_t>(store);
   const bool is_atomic = store == IndexedStore::exchange || store == IndexedStore::atomics;

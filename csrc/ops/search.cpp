@@ -102,11 +102,12 @@ at::Tensor bucketize_scalar(const at::Scalar& self, const at::Tensor& boundaries
   return search_buckets(number(self), boundaries, out_int32, right);
 }
 
-void isin(const at::Tensor& elements, const at::Tensor& tests, bool invert, const at::Tensor& out) {
-  if (elements.numel() == 0) return;
-  const at::Tensor list = tests.contiguous();
+void isin(const at::Tensor& given, const at::Tensor& tests, bool invert, const at::Tensor& out) {
+  if (given.numel() == 0) return;
+  const at::ScalarType common = at::result_type(given, tests);
+  const at::Tensor elements = given.to(common), list = tests.to(common).contiguous();
   const c10::SmallVector<int64_t, 6> still(elements.dim(), 0);
-  Indexed(kIsin, at::result_type(elements, tests))
+  Indexed(kIsin, common)
       .iterate(elements.sizes())
       .operand_bits(out, out.strides())
       .operand(elements, elements.strides())

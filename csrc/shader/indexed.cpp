@@ -44,7 +44,7 @@ class Printer {
     }
     print_constant();
     if (row_.library) source_.print(typed(std::string(wgsl_text(row_.library))) + "\n");
-    if (row_.flags & IndexedRow::acts) print_store();
+    if (acts()) print_store();
     print_step();
     print_main();
     return source_.text();
@@ -179,26 +179,44 @@ class Printer {
 
   void print_store() { source_.print("fn store(at: u32, value: V) {\n" + store_text() + "}\n"); }
 
-  std::string places(uint32_t first, uint32_t last) const {
+  // Coordinates and places of a step, as variables.
+  std::string places(const std::string& step) const {
     std::string text;
-    for (uint32_t i = first; i < last; ++i)
+    for (uint32_t i = 0; i < spec_.operand_count; ++i) {
       text += "  var i" + std::to_string(i) + " = " + param(params_.offset(i)) + ";\n";
-    if (spec_.rank > 0) text += "  var rest = step;\n";
+    }
+    if (spec_.rank > 0) text += "  var rest = " + step + ";\n";
     for (uint32_t dim = 0; dim < spec_.rank; ++dim) {
       const bool outermost = dim + 1 == spec_.rank;
       const std::string size = param(params_.size(dim)), at = "d" + std::to_string(dim);
-      text += "  let " + at + " = " + (outermost ? std::string("rest") : "rest % " + size) + ";\n";
+      text += "  var " + at + " = " + (outermost ? std::string("rest") : "rest % " + size) + ";\n";
       if (!outermost) text += "  rest = rest / " + size + ";\n";
-      for (uint32_t i = first; i < last; ++i) {
+      for (uint32_t i = 0; i < spec_.operand_count; ++i) {
         text += "  i" + std::to_string(i) + " += " + at + " * " + param(params_.stride(i, dim)) + ";\n";
       }
     }
     return text;
   }
 
+  // To the neighbour along the innermost dimension.
+  std::string advance() const {
+    std::string text = "    d0 += 1u;\n";
+    for (uint32_t i = 0; i < spec_.operand_count; ++i) {
+      text += "    i" + std::to_string(i) + " += " + param(params_.stride(i, 0)) + ";\n";
+    }
+    return text;
+  }
+
+  // What the body sees, as parameters or as arguments.
+  std::string seen(const char* type) const {
+    std::string text = std::string("step") + type;
+    for (uint32_t dim = 0; dim < spec_.rank; ++dim) text += ", d" + std::to_string(dim) + type;
+    for (uint32_t i = 0; i < spec_.operand_count; ++i) text += ", i" + std::to_string(i) + type;
+    return text;
+  }
+
   void print_step() {
-    source_.print(acts() ? "fn act(step: u32) {\n" : "fn value(step: u32) -> V {\n");
-    source_.print(places(0, spec_.operand_count));
+    source_.print((acts() ? "fn act(" : "fn value(") + seen(": u32") + (acts() ? ") {\n" : ") -> V {\n"));
     if (spec_.index_count > 0) {
       source_.print("  var at = i" + std::to_string(row_.base) + ";\n  var valid = true;\n");
     }
@@ -214,31 +232,44 @@ class Printer {
   }
 
   void print_main() {
+    if (!acts() && store_ != IndexedStore::words) print_store();
     source_.print("@compute @workgroup_size(" + std::to_string(workgroup_) +
                   ")\nfn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {\n"
                   "  let begin = group.x * " +
                   param(IndexedParams::kChunk) + ";\n  let end = min(begin + " + param(IndexedParams::kChunk) + ", " +
                   param(IndexedParams::kSteps) +
-                  ");\n  for (var step = begin + lane; step < end; step += " + number(workgroup_) + ") {\n");
-    if (acts()) {
-      source_.print("  act(step);\n");
-    } else if (store_ == IndexedStore::words) {
+                  ");\n  for (var turn = begin + lane; turn < end; turn += " + number(workgroup_) + ") {\n");
+    if (store_ == IndexedStore::words) {
       print_word();
     } else {
-      source_.print(places(0, 1) + "  let at = i0;\n  let value = value(step);\n" + store_text());
+      const std::string call = acts() ? "act(" + seen("") + ");\n" : "store(i0, value(" + seen("") + "));\n";
+      if (spec_.run > 1) {
+        source_.print("  var step = turn * " + number(spec_.run) + ";\n" + places("step") + "  for (var j = 0u; j < " +
+                      number(spec_.run) + "; j++) {\n    " + call + "    step += 1u;\n" + advance() + "  }\n");
+      } else {
+        source_.print("  let step = turn;\n" + places("step") + "  " + call);
+      }
     }
     source_.print("  }\n}\n");
   }
 
-  // The word's owner keeps the bits that are not the tensor's.
+  // The word's owner keeps the bits that are not the tensor's. With runs the word begins with its first element, and
+  // all of its elements are neighbours.
   void print_word() {
     const std::string per = number(4 / bytes(0)), bits = number(8 * bytes(0)),
                       mask = bytes(0) == 2 ? "0xffffu" : "0xffu", offset = param(params_.offset(0));
-    source_.print("  let at = " + offset + " / " + per + " + step;\n  var bits = " + word(0, "at") +
-                  ";\n  for (var j = 0u; j < " + per + "; j++) {\n    let element = step * " + per + " + j - " +
-                  offset + " % " + per + ";\n    if (element < " + param(IndexedParams::kElements) +
-                  ") {\n      bits = (bits & ~(" + mask + " << (j * " + bits + "))) | ((" + stored("value(element)") +
-                  " & " + mask + ") << (j * " + bits + "));\n    }\n  }\n" + put("at", "bits"));
+    const std::string element = "((" + stored("value(" + seen("") + ")") + " & " + mask + ") << (j * " + bits + "))";
+    if (spec_.run > 1) {
+      source_.print("  let word = " + offset + " / " + per + " + turn;\n  var bits = 0u;\n  var step = turn * " + per +
+                    ";\n" + places("step") + "  for (var j = 0u; j < " + per + "; j++) {\n    bits |= " + element +
+                    ";\n    step += 1u;\n" + advance() + "  }\n" + put("word", "bits"));
+      return;
+    }
+    source_.print("  let word = " + offset + " / " + per + " + turn;\n  var bits = " + word(0, "word") +
+                  ";\n  for (var j = 0u; j < " + per + "; j++) {\n    let step = turn * " + per + " + j - " + offset +
+                  " % " + per + ";\n    if (step < " + param(IndexedParams::kElements) + ") {\n" + places("step") +
+                  "      bits = (bits & ~(" + mask + " << (j * " + bits + "))) | " + element + ";\n    }\n  }\n" +
+                  put("word", "bits"));
   }
 
   const IndexedSpec& spec_;

@@ -44,12 +44,10 @@ READS: dict[str, Call] = {
     "index mask and list": lambda x: x[MASK.to(x.device), ints(0, 1, 3).to(x.device)],
     "index whole mask": lambda x: x[torch.ones(5, 4, dtype=torch.bool, device=x.device).tril()],
     "index host list": lambda x: x[[4, -5]],
-    "index 0-d": lambda x: x[torch.tensor(2, device=x.device)],
     "index nothing": lambda x: x[torch.empty(0, dtype=torch.int64, device=x.device)],
     "index_select": lambda x: x.index_select(1, ROWS.to(x.device)),
     "index_select int32": lambda x: x.index_select(0, ROWS.int().to(x.device)),
     "gather": lambda x: x.gather(0, ALONG.to(x.device)),
-    "take_along_dim": lambda x: x.take_along_dim(ALONG.to(x.device), 0),
     "take": lambda x: x.take(torch.tensor([[0, 19], [-1, 7]], device=x.device)),
     "masked_select": lambda x: x.masked_select(MASK.to(x.device)[:, None]),
     "nonzero": lambda x: x.nonzero(),
@@ -68,7 +66,7 @@ READS: dict[str, Call] = {
     "triu": lambda x: x.expand(3, 5, 4).triu(1),
     "diag": lambda x: x[:4].diag().diag(1),
     "repeat": lambda x: x.repeat(2, 1, 2),
-    "isin": lambda x: torch.isin(x, x[1]),
+    "isin": lambda x: torch.isin(x.int() if x.dtype == torch.bool else x, x[1].int()),
 }
 
 
@@ -79,7 +77,8 @@ def grid(dtype: torch.dtype, seed: int = 1) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
 def test_reads(dtype: torch.dtype) -> None:
     for name, call in READS.items():
-        for layout in ("contiguous", "strided"):
+        # one dtype of each size is enough for layouts: bits are moved
+        for layout in ("contiguous", "strided")[: 2 if dtype in (torch.float32, torch.float16, torch.uint8) else 1]:
             x = grid(dtype) if layout == "contiguous" else make((9, 13), dtype, 1)[1:9:2, 2:13:2][:, :5].t()[:, :4]
             expected = call(x)
             actual = run_on_device(call, to_device(x), dispatches=expected.numel() > 0 or None)
@@ -160,7 +159,7 @@ def test_reductions_into_places(dtype: torch.dtype) -> None:
         except (RuntimeError, NotImplementedError):
             continue  # not for this dtype
         actual = run_on_device(call, to_device(x), to_device(y))
-        assert_same(actual, expected, name, atol=0.05 if dtype == torch.bfloat16 else None)
+        assert_same(actual, expected, name)
 
 
 def test_accumulating_is_deterministic() -> None:
@@ -251,7 +250,7 @@ def test_embedding_bag() -> None:
             for weighted in (False, True) if mode == "sum" else (False,):
                 results = []
                 for device in ("cpu", DEVICE):
-                    leaf = table.to(device).requires_grad_()
+                    leaf = table.clone().to(device).requires_grad_()
                     weights = torch.linspace(1, 2, 7).to(device).requires_grad_() if weighted else None
                     out = torch.nn.functional.embedding_bag(
                         indices.to(device),
@@ -274,9 +273,9 @@ OUT_OF_RANGE: dict[str, Call] = {
     "gather": lambda x, i: x.gather(0, i[:, None]),
     "take": lambda x, i: x.take(i * 100),
     "index_put_": lambda x, i: x.index_put_((i,), x[:2] * 0),
-    "put_": lambda x, i: x.put_(i * 100, x[0, :2]),
-    "index_add": lambda x, i: x.index_add_(0, i, x[:2]),
-    "index_copy": lambda x, i: x.index_copy_(0, i, x[:2]),
+    "put_": lambda x, i: x.put_(i * 100, x[0, :2] * 1),
+    "index_add": lambda x, i: x.index_add_(0, i, x[:2] * 1),
+    "index_copy": lambda x, i: x.index_copy_(0, i, x[:2] * 1),
     "index_fill_": lambda x, i: x.index_fill_(0, i, 0),
     "scatter": lambda x, i: x.scatter_(0, i[:, None], 0.0),
     "index_put_ accumulate": lambda x, i: x.index_put_((i,), x[:2] * 0, accumulate=True),
