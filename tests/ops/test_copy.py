@@ -215,8 +215,10 @@ def test_repr(dtype: torch.dtype) -> None:
         text = repr(to_device(x))
         head, _, tail = text.rpartition(")")
         assert "device='webgpu:0'" in text
-        assert "".join((head + tail).replace("device='webgpu:0'", "").split()).rstrip(",").startswith(
-            "".join(repr(x).rpartition(")")[0].split()).partition(",dtype")[0].partition(",size")[0]
+        assert (
+            "".join((head + tail).replace("device='webgpu:0'", "").split())
+            .rstrip(",")
+            .startswith("".join(repr(x).rpartition(")")[0].split()).partition(",dtype")[0].partition(",size")[0])
         )
     assert "requires_grad=True" in repr(torch.ones(2, device=DEVICE, requires_grad=True))
 
