@@ -7,9 +7,7 @@ fn leading(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u); 
 
 // 2^(n + r) for |r| up to about a half.
 fn exp2_parts(n: f32, r: f32) -> f32 {
-  let t = r * 0.69314718;
-  let p = fma(t, fma(t, fma(t, fma(t, fma(t, 1.38888889e-3, 8.33333333e-3), 4.16666667e-2), 1.66666667e-1), 0.5), 1.0);
-  return scale_f32(fma(t, p, 1.0), i32(n));
+  return scale_f32(exp_near_zero_f32(r * 0.69314718), i32(n));
 }
 fn exp2_f32(x: f32) -> f32 {
   if (is_nan_f32(x)) { return x; }
@@ -148,7 +146,7 @@ fn reduce_large(x: f32) -> Angle {
 }
 
 fn reduce(x: f32) -> Angle {
-  if (abs_f32(x) >= 8192.0) { return reduce_large(x); }
+  if (abs_f32(x) > 1024.0) { return reduce_large(x); }
   let n = round(x * 0.63661977);
   let rest = held(held(x - n * 1.5703125) - n * 4.837512969970703125e-4) - n * 7.54978995489188216e-8;
   return Angle(rest, i32(n));
@@ -305,7 +303,9 @@ fn erfc_f32(x: f32) -> f32 {
   let t = 1.0 / fma(z, 0.5, 1.0);
   let p = fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, 0.17087277, -0.82215223), 1.48851587),
       -1.13520398), 0.27886807), -0.18628806), 0.09678418), 0.37409196), 1.00002368), -1.26551223);
-  let y = t * exp_f32(fma(-z, z, p));
+  // The square's rounding would be magnified: its leading part is exact.
+  let lead = leading(z);
+  let y = t * exp_f32(-lead * lead) * exp_f32(fma(lead - z, lead + z, p));
   return select(y, 2.0 - y, x < 0.0);
 }
 // M. Giles, Approximating the erfinv function.

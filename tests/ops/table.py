@@ -8,7 +8,16 @@ from typing import Any
 
 import torch
 
-from tests.support import Domain, assert_same, make, special_values, ulps
+from tests.support import (
+    Domain,
+    assert_same,
+    make,
+    outcome,
+    run_on_device,
+    special_values,
+    to_device,
+    ulps,
+)
 
 Args = tuple[torch.Tensor, ...]
 
@@ -137,6 +146,29 @@ def compare(op: Op, actual: torch.Tensor, expected: torch.Tensor, message: str) 
     units = op.ulps if expected.dtype == torch.float32 else 1
     atol = info.tiny * info.eps if expected.dtype == torch.float16 else info.tiny
     assert_same(actual, expected, message, rtol=ulps(units, expected.dtype), atol=atol)
+
+
+def check(op: Op, name: str, args: Args) -> None:
+    """The device gives the CPU's answer, or refuses as it does."""
+    message = describe(f"{op.name} {name} {args[0].dtype}", args)
+    expected, refused = outcome(op.call, *args)
+    moved = to_device(args)
+    if refused is not None:
+        error = outcome(op.call, *moved)[1]
+        assert type(error) is type(refused), f"{message}: {error!r}, but the CPU {refused!r}"
+        return
+    compare(op, run_on_device(op.call, *moved), expected, message)
+
+
+def check_dtypes(op: Op, dtypes: tuple[torch.dtype, ...]) -> None:
+    """One layout of each dtype, and float32's special values against each other: for ops whose kernels differ from
+    those of OPS in their formula alone."""
+    for dtype in dtypes:
+        check(op, "contiguous", tuple(operands(op, ((6, 11),), dtype)))
+    if op.domain is None:
+        column = special_values(torch.float32)
+        columns = [column[:, None], column[None, :], column[None, :].flip(1)][: op.tensors]
+        check(op, "specials", tuple(x.contiguous() for x in torch.broadcast_tensors(*columns)))
 
 
 def describe(name: str, args: Any) -> str:

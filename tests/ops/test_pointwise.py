@@ -5,25 +5,14 @@ import os
 import pytest
 import torch
 
-from tests.ops.table import BY_NAME, OPS, Op, cases, compare, describe, operands
-from tests.support import DTYPES, name_of, outcome, run_on_device, to_device
+from tests.ops.table import BY_NAME, OPS, Op, cases, check, operands
+from tests.support import DTYPES, name_of
 
 LARGE = 2_500_003  # more than one grid of workgroups, and a tail
 
 
 def by_name(op: Op) -> str:
     return op.name
-
-
-def check(op: Op, name: str, args: tuple[torch.Tensor, ...]) -> None:
-    message = describe(name, args)
-    expected, refused = outcome(op.call, *args)
-    moved = to_device(args)
-    if refused is not None:
-        error = outcome(op.call, *moved)[1]
-        assert type(error) is type(refused), f"{message}: {error!r}, but the CPU {refused!r}"
-        return
-    compare(op, run_on_device(op.call, *moved), expected, message)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=name_of)

@@ -45,6 +45,19 @@ fn exp2i_f32(n: i32) -> f32 {
   return bitcast<f32>(u32(min(n, 127) + 127) << 23u);
 }
 
+// e^r for |r| up to half of ln 2.
+fn exp_near_zero_f32(r: f32) -> f32 {
+  let p = fma(r, fma(r, fma(r, fma(r, fma(r, 1.9875692e-4, 1.3982000e-3), 8.3334519e-3), 4.1665796e-2), 1.6666665e-1),
+      0.5);
+  return fma(r * r, p, r) + 1.0;
+}
+
+// y * 2^k, where 2^k alone may be out of range.
+fn scale_f32(y: f32, k: i32) -> f32 {
+  if (k > 126) { return y * 2.0 * exp2i_f32(k - 1); }
+  return y * exp2i_f32(k);
+}
+
 // The built-in may be off by 3 + 2|x| units; this one by about one.
 fn exp_f32(x: f32) -> f32 {
   if (is_nan_f32(x)) { return x; }
@@ -54,21 +67,14 @@ fn exp_f32(x: f32) -> f32 {
   let k = i32(n);
   // f32(k) is n, but not to a compiler that would join the two products into one and lose the low part of ln 2.
   let r = fma(f32(k), -1.42860677e-6, fma(n, -0.693145752, x));
-  let p = fma(r, fma(r, fma(r, fma(r, fma(r, 1.38888889e-3, 8.33333333e-3), 4.16666667e-2), 1.66666667e-1), 0.5), 1.0);
-  return scale_f32(fma(r, p, 1.0), k);
-}
-
-// y * 2^k, where 2^k alone may be out of range.
-fn scale_f32(y: f32, k: i32) -> f32 {
-  if (k > 126) { return y * 2.0 * exp2i_f32(k - 1); }
-  return y * exp2i_f32(k);
+  return scale_f32(exp_near_zero_f32(r), k);
 }
 
 // e^x - 1: a series where the difference would cancel.
 fn expm1_f32(x: f32) -> f32 {
-  if (abs_f32(x) < 0.35) {
-    let p = fma(x, fma(x, fma(x, fma(x, fma(x, 2.4801587e-5, 1.9841270e-4), 1.3888889e-3), 8.3333333e-3), 4.1666667e-2),
-        1.6666667e-1);
+  if (abs_f32(x) < 0.5) {
+    let p = fma(x, fma(x, fma(x, fma(x, fma(x, fma(x, 2.7557319e-6, 2.4801587e-5), 1.9841270e-4), 1.3888889e-3),
+        8.3333333e-3), 4.1666667e-2), 1.6666667e-1);
     return fma(x * x, fma(x, p, 0.5), x);
   }
   return exp_f32(x) - 1.0;
@@ -130,9 +136,10 @@ fn rsqrt_f32(a: f32) -> f32 { return 1.0 / sqrt(a); }
 fn sigmoid_f32(a: f32) -> f32 { return 1.0 / (1.0 + exp_f32(-a)); }
 fn tanh_f32(a: f32) -> f32 {
   let x = abs_f32(a);
-  if (x < 0.1) {
+  if (x < 0.625) {
     let z = a * a;
-    return fma(a * z, fma(z, fma(z, fma(z, 0.021869488, -0.053968254), 0.13333334), -0.33333334), a);
+    let p = fma(z, fma(z, fma(z, fma(z, -5.7049887e-3, 2.0639089e-2), -5.3739716e-2), 1.3331442e-1), -3.3333282e-1);
+    return fma(a * z, p, a);
   }
   let t = expm1_f32(-2.0 * x);
   let y = -t / (t + 2.0);
@@ -150,12 +157,12 @@ fn copysign_f32(a: f32, b: f32) -> f32 {
 fn fmax_f32(a: f32, b: f32) -> f32 {
   if (is_nan_f32(a)) { return b; }
   if (is_nan_f32(b)) { return a; }
-  return select(b, a, a > b);
+  return select(b, a, a >= b);
 }
 fn fmin_f32(a: f32, b: f32) -> f32 {
   if (is_nan_f32(a)) { return b; }
   if (is_nan_f32(b)) { return a; }
-  return select(b, a, a < b);
+  return select(b, a, a <= b);
 }
 
 // Exact, by long division of the mantissas, eight bits at a time.
