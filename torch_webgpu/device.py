@@ -20,7 +20,6 @@ __all__ = [
     "cpu_fallbacks",
     "current_device",
     "current_stream",
-    "default_generators",
     "default_stream",
     "device",
     "device_count",
@@ -130,7 +129,7 @@ def set_device(device: DeviceLike) -> None:
     _index(device)
 
 
-class device:  # noqa: N801  (named as in torch.cuda)
+class device:
     """Context manager that selects a device; there is one."""
 
     def __init__(self, device: DeviceLike) -> None:
@@ -171,7 +170,7 @@ def synchronize(device: DeviceLike = None) -> None:
     _C.synchronize()
 
 
-# Not subclasses: elapsed_time() and record_event() take exactly these. Both default to the accelerator, which is webgpu.
+# Not subclasses: elapsed_time() and record_event() take exactly these. Both default to the accelerator, webgpu.
 Stream = torch.Stream
 Event = torch.Event
 
