@@ -10,15 +10,15 @@ import torch
 
 from tests.support import FLOATS, assert_same, assert_same_error, name_of, on_device, outcome, run_on_device, to_device
 
-CALLS = (torch.softmax, torch.log_softmax)
+CALLS = {torch.softmax: torch._softmax_backward_data, torch.log_softmax: torch._log_softmax_backward_data}
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 # the CPU rounds some of its steps to float16 or bfloat16
-HALF = {"rtol": 2e-2, "atol": 3e-2}
+HALF = {"rtol": 2e-2, "atol": 4e-2}
 
 
 def inputs() -> list[tuple[torch.Tensor, int]]:
     """Whole quads, odd rows, rows beside each other, short rows, strides, a scalar."""
-    x = torch.randn(40_000) * 3
+    x = torch.randn(40_000, generator=torch.Generator().manual_seed(0)) * 3
     return [
         (x[:4096].view(16, 256), 1),
         (x[1:7008].view(7, 1001), 1),
@@ -34,20 +34,29 @@ def inputs() -> list[tuple[torch.Tensor, int]]:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=name_of)
 def test_forward_and_backward(dtype: torch.dtype) -> None:
-    tolerance = CLOSE if dtype == torch.float32 else HALF
-    for index, (x, dim) in enumerate(inputs()):
-        if dtype != torch.float32 and index > 2:
-            continue
-        for call in CALLS:
-            host = x.to(dtype).detach().requires_grad_()
-            device = to_device(x.to(dtype)).requires_grad_()
-            actual, expected = run_on_device(call, device, dim), call(host, dim)
-            assert_same(actual, expected, f"{call.__name__} {index}", **tolerance)
-            gradient = torch.randn_like(expected)
-            with on_device() as results:
-                results.extend(torch.autograd.grad(actual, device, to_device(gradient)))
-            wanted = torch.autograd.grad(expected, host, gradient)[0]
-            assert_same(results[0], wanted, f"gradient of {call.__name__} {index}", strides=False, **tolerance)
+    for index, (x, dim) in enumerate(inputs()[: 9 if dtype == torch.float32 else 3]):
+        x = x.to(dtype) if dtype != x.dtype else x
+        for call, backward in CALLS.items():
+            result = call(x, dim)
+            actual = run_on_device(call, to_device(x), dim)
+            assert_same(actual, result, f"{call.__name__} {index}", **(CLOSE if dtype == torch.float32 else HALF))
+            # from the same result on both sides: its rounding counts for more than the op's
+            gradient = torch.randn_like(result)
+            actual = run_on_device(backward, *to_device((gradient, result)), dim, dtype)
+            expected = backward(gradient.float(), result.float(), dim, torch.float32).to(dtype)
+            tolerance = CLOSE if dtype == torch.float32 else {}
+            assert_same(actual, expected, f"gradient of {call.__name__} {index}", strides=False, **tolerance)
+
+
+def test_autograd() -> None:
+    x = torch.randn(6, 40)
+    for call in CALLS:
+        host, device = x.clone().requires_grad_(), to_device(x).requires_grad_()
+        call(host, 1).square().sum().backward()
+        with on_device():
+            result = call(device, 1)
+            (result * result).sum().backward()
+        assert_same(device.grad, host.grad, **CLOSE)
 
 
 def test_special_values() -> None:
