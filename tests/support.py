@@ -167,7 +167,8 @@ def assert_same(
     assert actual.device.type == DEVICE, f"{message}: the result is on {actual.device}"
     assert actual.dtype == expected.dtype, f"{message}: {actual.dtype}, not {expected.dtype}"
     assert actual.shape == expected.shape, f"{message}: {tuple(actual.shape)}, not {tuple(expected.shape)}"
-    if strides and expected.layout == torch.strided:
+    # Strides of an empty tensor lead nowhere, and decompositions of an op choose them freely.
+    if strides and expected.layout == torch.strided and expected.numel() > 0:
         assert actual.stride() == expected.stride(), f"{message}: strides {actual.stride()}, not {expected.stride()}"
     if exact or not (expected.is_floating_point() or expected.is_complex()):
         assert_same_bits(actual, expected, message, nan_payload=False)

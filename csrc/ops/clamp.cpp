@@ -12,11 +12,11 @@ using OptionalScalar = std::optional<at::Scalar>;
 using OptionalTensor = std::optional<at::Tensor>;
 
 constexpr PointwiseRow kScalars = make_row("clamp", "min(max(a, s0), s1)", kNoBool);
-constexpr PointwiseRow kScalarMin = make_row("clamp", "max(a, s0)", kNoBool);
-constexpr PointwiseRow kScalarMax = make_row("clamp", "min(a, s0)", kNoBool);
+constexpr PointwiseRow kScalarMin = make_row("clamp", "max(a, s0)");
+constexpr PointwiseRow kScalarMax = make_row("clamp", "min(a, s0)");
 constexpr PointwiseRow kTensors = make_row("clamp", "min(max(a, b), c)", kNoBool);
-constexpr PointwiseRow kTensorMin = make_row("clamp", "max(a, b)", kNoBool);
-constexpr PointwiseRow kTensorMax = make_row("clamp", "min(a, b)", kNoBool);
+constexpr PointwiseRow kTensorMin = make_row("clamp", "max(a, b)");
+constexpr PointwiseRow kTensorMax = make_row("clamp", "min(a, b)");
 
 void run(Structured<ScalarMeta>& op, const at::Tensor& self, const OptionalScalar& min, const OptionalScalar& max) {
   const auto reference = [](const OptionalScalar& bound) {

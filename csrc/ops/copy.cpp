@@ -49,7 +49,10 @@ void copy_on_device(const at::Tensor& source, const at::Tensor& target) {
     parts.select(-1, 1).zero_();
     return;
   }
-  if (from == at::kComplexFloat && dtype_of(to)) return copy_on_device(at::view_as_real(source).select(-1, 0), target);
+  if (from == at::kComplexFloat && dtype_of(to)) {
+    TORCH_WARN("Casting complex values to real discards the imaginary part");
+    return copy_on_device(at::view_as_real(source).select(-1, 0), target);
+  }
   target.copy_(source.to(at::kCPU).to(to));
 }
 
@@ -158,6 +161,17 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_copy_from", &copy_from);
   library.impl("_copy_from_and_resize", &copy_from_and_resize);
   library.impl("_local_scalar_dense", &local_scalar_dense);
+}
+
+// Copies resolve these flags themselves; PyTorch's own way to resolve them is a copy.
+TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
+  library.impl("_copy_from", torch::CppFunction::makeFallthrough());
+  library.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, Negative, library) {
+  library.impl("_copy_from", torch::CppFunction::makeFallthrough());
+  library.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace

@@ -140,10 +140,10 @@ class Elementwise {
     for (uint32_t s = 0; s < row_.scalars; ++s) write_scalar(&params[at.scalar(s)], compute_, **(scalars_.begin() + s));
     TORCH_INTERNAL_ASSERT(words_.size() == row_.words);
     std::copy(words_.begin(), words_.end(), &params[at.word(0)]);
-    const bool exact = !(row_.flags & PointwiseRow::wide_scalars);
     for (int i = 0; i < operands; ++i) {
       if (places[i].bytes == 0) {
-        write_scalar(&params[at.value(i)], compute_, cpu_value(iterator, i, common_, exact));
+        write_scalar(&params[at.value(i)], compute_,
+                     cpu_value(iterator, i, common_, i != 2 || !(row_.flags & PointwiseRow::wide_scalars)));
         if (spec.rank) std::fill_n(&params[at.stride(i, 0)], rank, 0);
         continue;
       }

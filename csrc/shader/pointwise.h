@@ -22,7 +22,7 @@ struct PointwiseRow {
     has_index = 4,
     random = 8,
     own_block = 16,
-    wide_scalars = 256,  // a number from the host is not rounded to the common dtype
+    wide_scalars = 256,  // a number from the host, as second operand, is not rounded to the common dtype
   };
   uint16_t flags = none;
   uint8_t scalars = 0;

@@ -174,6 +174,13 @@ NATIVE = (
 # (op, check, dtype or None for all): reason
 EXPECTED_FAILURES: dict[tuple[str, str, torch.dtype | None], str] = {
     ("view_as_complex", "samples", torch.float16): "every result is complex32, which the device does not store",
+    ("where", "reference", torch.float32): "some samples are complex64, which is stored but not computed with yet",
+    ("narrow_copy", "out", None): "PyTorch has narrow_copy.out for the CPU alone",
+    (
+        "narrow_copy",
+        "errors",
+        None,
+    ): "the CPU's own narrow_copy fails an internal check where all other devices say more",
 }
 
 # Where a result may be further from the CPU's than PyTorch's own tolerance for the dtype, with the reason.

@@ -213,9 +213,9 @@ fn erf_f32(a: f32) -> f32 {
   let x = abs_f32(a);
   let z = a * a;
   if (x < 0.9) {
-    let series = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, 1.4589169e-6, -1.3227513e-5), 1.0683761e-4),
-        -7.5757576e-4), 4.6296296e-3), -2.3809524e-2), 0.1), -0.33333334), 1.0);
-    return 1.1283792 * a * series;
+    let series = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, 1.64621144e-06, -1.49256501e-05), 1.20553333e-04),
+        -8.54832705e-04), 5.22397759e-03), -2.68661709e-02), 1.12837917e-01), -3.76126389e-01), 1.12837917e+00);
+    return a * series;  // one product: a smaller one on the way would be flushed to zero
   }
   let t = 1.0 / fma(x, 0.3275911, 1.0);
   let p = t * fma(t, fma(t, fma(t, fma(t, 1.061405429, -1.453152027), 1.421413741), -0.284496736), 0.254829592);
