@@ -53,17 +53,14 @@ at::Tensor& fill_tensor_(at::Tensor& self, const at::Tensor& value) {
 
 // Only int64 counts in integers; the other dtypes count in float64, as on the CPU.
 int64_t arange_size(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::ScalarType dtype) {
-  const bool integral = dtype == at::kLong;
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
-  const auto whole = [](const at::Scalar& value) { return value.to<int64_t>(); };
-  const int sign = integral ? (whole(step) > 0) - (whole(step) < 0) : (by > 0) - (by < 0);
-  TORCH_CHECK_VALUE(sign != 0, "step must be nonzero");
-  TORCH_CHECK_VALUE(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
-  const bool rising = integral ? whole(end) >= whole(start) : to >= from;
-  const bool falling = integral ? whole(end) <= whole(start) : to <= from;
-  TORCH_CHECK_VALUE(sign > 0 ? rising : falling, "upper bound and lower bound inconsistent with step sign");
-  if (!integral) return static_cast<int64_t>(std::ceil((to - from) / by));
-  return (whole(end) - whole(start) + whole(step) - sign) / whole(step);
+  TORCH_CHECK(by > 0 || by < 0, "step must be nonzero");
+  TORCH_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
+  TORCH_CHECK(by > 0 ? to >= from : to <= from, "upper bound and lower bound inconsistent with step sign");
+  if (dtype != at::kLong) return static_cast<int64_t>(std::ceil((to - from) / by));
+  const int64_t stride = step.to<int64_t>(), sign = (stride > 0) - (stride < 0);
+  TORCH_CHECK_VALUE(stride != 0, "step must be nonzero");
+  return (end.to<int64_t>() - start.to<int64_t>() + stride - sign) / stride;
 }
 
 at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
