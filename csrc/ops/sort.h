@@ -6,7 +6,8 @@
 
 namespace torch_webgpu {
 
-// int32, one dimension: for each place, line by line, the place of the element that belongs there. `input` is contiguous.
+// int32, one dimension: for each place, line by line, the place of the element that belongs there. `input` is
+// contiguous.
 at::Tensor sorted_order(const at::Tensor& input, const Lines& lines, bool descending);
 
 // `taken` elements of each sorted line of `dim`, from `first` on, and their int64 indices, into outputs of that shape.
