@@ -51,7 +51,7 @@ struct IndexedSpec {
   uint8_t compute : 2;
   uint8_t store : 2;
   uint8_t rank;
-  uint8_t run;  // neighbours along the innermost dimension per invocation: they share the way to their places
+  uint8_t run;         // neighbours along the innermost dimension per invocation: they share the way to their places
   uint8_t windows[4];  // 4 bits per operand: bindings in a row that its buffer takes, where one cannot hold it
 
   Element element(uint32_t operand) const { return static_cast<Element>((elements >> (4 * operand)) & 15u); }
