@@ -1,5 +1,6 @@
 // Row and column of the i-th element of a triangle, row by row.
-// x: rows with elements or before them, columns, first row with elements, row from which the rows' lengths stop or start to change, offset
+// x: rows up to the last with elements, columns, first row with elements, row from which the rows' lengths stop or start
+// to change, offset
 fn tril_before(row: u32) -> u32 {
   let first = x(2u);
   let full = x(3u);
