@@ -69,7 +69,7 @@ fn within(x: f32, low: f32, high: f32) -> bool { return ge_f32(x, low) && le_f32
 fn softshrink(x: f32, lambda: f32) -> f32 {
   if (x > lambda) { return x - lambda; }
   if (x < -lambda) { return x + lambda; }
-  return x * 0.0;
+  return select(0.0, x, is_nan_f32(x));
 }
 
 fn logit(x: f32) -> f32 { return log_f32(x / (1.0 - x)); }

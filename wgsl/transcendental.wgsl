@@ -346,6 +346,13 @@ fn nextafter_f32(a: f32, b: f32, unit: u32) -> f32 {
   if ((bits & 0x7fffffffu) == 0u) { return bitcast<f32>((bitcast<u32>(b) & 0x80000000u) | unit); }
   return bitcast<f32>(select(bits - unit, bits + unit, (b > a) == ((bits & 0x80000000u) == 0u)));
 }
+fn nextafter_half(a: f32, b: f32) -> f32 {
+  if (is_nan_f32(a) || is_nan_f32(b)) { return nan_f32(); }
+  if (a == b) { return b; }
+  let bits = store_f16(a);
+  if ((bits & 0x7fffu) == 0u) { return load_f16(((bitcast<u32>(b) >> 16u) & 0x8000u) | 1u); }
+  return load_f16(select(bits - 1u, bits + 1u, (b > a) == ((bits & 0x8000u) == 0u)));
+}
 
 // frexp: x is mantissa * 2^exponent with a mantissa of a half or more, below one.
 fn exponent_f32(x: f32) -> f32 {

@@ -27,6 +27,7 @@
 #include <ATen/ops/mish_meta.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/relu_native.h>
 #include <ATen/ops/sigmoid_backward_meta.h>
 #include <ATen/ops/sigmoid_meta.h>
 #include <ATen/ops/silu_backward_meta.h>
@@ -68,6 +69,14 @@ constexpr PointwiseRow kEluBackwardOfResult = floats("elu_backward", "elu_backwa
 const PointwiseRow& elu_backward(const at::Tensor&, const at::Scalar&, const at::Scalar&, const at::Scalar&,
                                  bool is_result, const at::Tensor&) {
   return is_result ? kEluBackwardOfResult : kEluBackward;
+}
+
+constexpr PointwiseRow kThreshold = make_row("threshold", "select(a, s1, le(a, s0))", kNoBool);
+
+const PointwiseRow& threshold(const at::Tensor& self, const at::Scalar& threshold, const at::Scalar& value) {
+  check_fits(self.scalar_type(), threshold);
+  check_fits(self.scalar_type(), value);
+  return kThreshold;
 }
 
 constexpr PointwiseRow kLogit = floats("logit", "logit(a)");
@@ -197,7 +206,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   ACTIVATION( softshrink,                      "softshrink(a, s0)")
   ACTIVATION( leaky_relu,                      "select(a * s0, a, a > 0.0)")
   ACTIVATION( glu,                             "a * sigmoid(b)")
-  ROW(        threshold, , out,                "select(a, s1, le(a, s0))", kNoBool, nullptr)
+  CHOICE(     threshold, , out,                threshold)
   STUB(       hardswish_stub,                  "a * hardsigmoid(a)", kFloats, "activation")
   STUB(       prelu_stub,                      "select(b * a, a, a > 0.0)", kFloats, nullptr)
 

@@ -51,7 +51,9 @@ at::Tensor& fill_number(at::Tensor& self, const at::Tensor& mask, const at::Scal
 at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
               value.dim(), " dimension(s).");
-  if (value.is_cpu()) return fill_number(self, mask, value.item());
+  TORCH_CHECK(self.is_complex() || !value.is_complex(), "value cannot be converted to type ",
+              toString(self.scalar_type()), " without overflow");
+  if (value.is_cpu() || self.is_complex()) return fill_number(self, mask, value.item());
   check(self, mask);
   at::TensorIteratorConfig config;
   auto iterator = configure(config, self, mask).add_const_input(value).build();

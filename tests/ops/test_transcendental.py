@@ -19,7 +19,7 @@ OPS = (
     Op("sin", torch.sin, 1, 4),
     Op("cos", torch.cos, 1, 4),
     Op("tan", torch.tan, 1, 8),
-    Op("sinc", torch.sinc, 1, 16, (-1e4, 1e4)),
+    Op("sinc", torch.sinc, 1, 64, (-1e4, 1e4)),
     Op("asin", torch.asin, 1, 4),
     Op("acos", torch.acos, 1, 4),
     Op("atan", torch.atan, 1, 4),
@@ -67,11 +67,8 @@ def test_frexp() -> None:
         x = torch.tensor([0.0, -0.0, 1.0, -1.5, 0.1, 1e4, -6e-5, math.inf, -math.inf, math.nan], dtype=dtype)
         actual, expected = run_on_device(torch.frexp, to_device(x)), torch.frexp(x)
         assert_same(actual.mantissa, expected.mantissa, exact=True)
-        finite = x.isfinite()
-        assert_same(
-            actual.exponent[to_device(finite)] if finite.all() else to_device(actual.exponent.cpu()[finite]),
-            expected.exponent[finite],
-        )
+        finite = x.isfinite()  # the CPU leaves the others' exponents open
+        assert torch.equal(actual.exponent.cpu()[finite], expected.exponent[finite])
 
 
 def test_real_and_complex_parts_of_a_real() -> None:
