@@ -102,7 +102,8 @@ def test_polynomials(name: str) -> None:
     generator = torch.Generator().manual_seed(1)
     x = torch.cat([torch.rand(600, generator=generator) * 18 - 9, torch.rand(600, generator=generator) * 2 - 1])
     n = torch.cat([torch.rand(600, generator=generator) * 18 - 9, torch.randint(0, 9, (600,), generator=generator)])
-    edges = EDGES[EDGES.isfinite()]  # of NaN the CPU makes what its memory holds
+    # Of NaN the CPU makes what its memory holds; next to the end of an interval an angle has few digits left.
+    edges = EDGES[EDGES.isfinite() & ~EDGES.abs().isclose(torch.tensor(1e-5), rtol=1e-3, atol=0)]
     grid = torch.meshgrid(edges, torch.tensor([-1.0, 0, 1, 2, 3, 7, 8]), indexing="ij")
     x, n = torch.cat([x, grid[0].flatten()]), torch.cat([n, grid[1].flatten()])
     call = POLYNOMIALS[name]
