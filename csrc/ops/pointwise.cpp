@@ -84,8 +84,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   ROW(        trunc,     ,         out,          "trunc(a)", kNoBool, nullptr)
   ROW(        round,     ,         out,          "round(a)", kNoBool, nullptr)
   ROW(        frac,      ,         out,          "a - trunc(a)", kFloats, nullptr)
-  ROW(        gcd,       ,         out,          "gcd(a, b)", kIntegers, nullptr)
-  ROW(        lcm,       ,         out,          "lcm(a, b)", kIntegers, nullptr)
+  ROW(        gcd,       ,         out,          "gcd(a, b)", kIntegers | kNoBool, nullptr)
+  ROW(        lcm,       ,         out,          "lcm(a, b)", kIntegers | kNoBool, nullptr)
   COMPARISON( eq,        _Tensor,  Tensor_out,   "eq(a, b)")
   COMPARISON( eq,        _Scalar,  Scalar_out,   "eq(a, b)")
   COMPARISON( ne,        _Tensor,  Tensor_out,   "ne(a, b)")
@@ -101,13 +101,16 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   COMPARISON( signbit,   ,         out,          "signbit(a)")
   COMPARISON( isposinf,  ,         out,          "is_posinf(a)")
   COMPARISON( isneginf,  ,         out,          "is_neginf(a)")
-  POINTWISE(  bitwise_and, _Tensor, Tensor_out,  "bit_and(a, b)")
-  POINTWISE(  bitwise_or,  _Tensor, Tensor_out,  "bit_or(a, b)")
-  POINTWISE(  bitwise_xor, _Tensor, Tensor_out,  "bit_xor(a, b)")
-  POINTWISE(  bitwise_not, ,       out,          "bit_not(a)")
-  ROW(        bitwise_left_shift,  _Tensor, Tensor_out, "shl(a, b)", kIntegers, nullptr)
-  ROW(        bitwise_right_shift, _Tensor, Tensor_out, "shr(a, b)", kIntegers, nullptr)
-  UNARY(      abs,                               "abs(a)")
+  ROW(        bitwise_and, _Tensor, Tensor_out,  "bit_and(a, b)", kIntegers, nullptr)
+  ROW(        bitwise_or, _Tensor, Tensor_out,  "bit_or(a, b)", kIntegers, nullptr)
+  ROW(        bitwise_xor, _Tensor, Tensor_out,  "bit_xor(a, b)", kIntegers, nullptr)
+  ROW(        bitwise_not, ,       out,          "bit_not(a)", kIntegers, nullptr)
+  ROW(        bitwise_left_shift,  _Tensor, Tensor_out, "shl(a, b)", kIntegers | kNoBool, nullptr)
+  ROW(        bitwise_right_shift, _Tensor, Tensor_out, "shr(a, b)", kIntegers | kNoBool, nullptr)
+  {
+    static constexpr PointwiseRow row = make_row("abs", "abs(a)", kNoBool);
+    register_forms<Unary<row>>(library, "abs", "", "out");
+  }
 }
 // clang-format on
 
