@@ -37,8 +37,12 @@ constexpr PointwiseRow kSquareInverse = make_row("pow", "1.0 / (a * a)");
 constexpr PointwiseRow kRoot = make_row("pow", "sqrt(a)");
 constexpr PointwiseRow kRootInverse = make_row("pow", "rsqrt(a)");
 
-void pow_scalar(at::TensorIteratorBase& iterator, const at::Scalar& exponent) {
+void pow_scalar(at::TensorIteratorBase& iterator, const at::Scalar& given) {
   const at::ScalarType dtype = iterator.common_dtype();
+  // The exponent is a number of the dtype, as on the CPU.
+  const at::Scalar exponent = dtype == at::kHalf       ? at::Scalar(static_cast<float>(given.to<c10::Half>()))
+                              : dtype == at::kBFloat16 ? at::Scalar(static_cast<float>(given.to<c10::BFloat16>()))
+                                                       : given;
   const bool floating = at::isFloatingType(dtype);
   const auto is = [&](double value) { return !exponent.isComplex() && exponent.equal(value); };
   const PointwiseRow& row = is(2)                 ? kSquare
@@ -54,9 +58,36 @@ constexpr PointwiseRow kDivTrue = make_row("div", "a / b");
 constexpr PointwiseRow kDivTrunc = make_row("div", "div_trunc(a, b)", kNoBool);
 constexpr PointwiseRow kDivFloor = make_row("div", "div_floor(a, b)", kNoBool);
 
-const PointwiseRow& divide(const at::Tensor&, const at::Tensor&, std::optional<c10::string_view> mode) {
-  return !mode ? kDivTrue : *mode == "trunc" ? kDivTrunc : kDivFloor;
+// The quotient is rounded to the dtype before it is cut, as on the CPU.
+constexpr PointwiseRow kDivTruncHalf = make_row("div", "trunc(load_f16(store_f16(a / b)))");
+constexpr PointwiseRow kDivTruncBFloat16 = make_row("div", "trunc(load_bf16(store_bf16(a / b)))");
+
+struct Divide {
+  template <class Op>
+  static void run(Op& op, const at::Tensor&, const at::Tensor&, std::optional<c10::string_view> mode) {
+    const at::ScalarType dtype = op.common_dtype();
+    const PointwiseRow& trunc = dtype == at::kHalf       ? kDivTruncHalf
+                                : dtype == at::kBFloat16 ? kDivTruncBFloat16
+                                                         : kDivTrunc;
+    elementwise(op, !mode ? kDivTrue : *mode == "trunc" ? trunc : kDivFloor, dtype);
+  }
+};
+
+constexpr PointwiseRow kLdexp =
+    make_row("ldexp", "a * exp2(trunc(b * 0.5)) * exp2(b - trunc(b * 0.5))", kFloats, "transcendental");
+
+at::Tensor& scale_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  auto iterator = at::TensorIterator::binary_float_op(out, self, other);
+  elementwise(iterator, kLdexp, iterator.common_dtype());
+  return out;
 }
+at::Tensor scale(const at::Tensor& self, const at::Tensor& other) {
+  at::Tensor out;
+  auto iterator = at::TensorIterator::binary_float_op(out, self, other);
+  elementwise(iterator, kLdexp, iterator.common_dtype());
+  return iterator.output();
+}
+at::Tensor& scale_(at::Tensor& self, const at::Tensor& other) { return scale_out(self, other, self); }
 
 // By tens, to the left or the right of the point.
 constexpr PointwiseRow kRoundDecimals = make_row("round", "round(a * s0) / s0", kFloats);
@@ -84,10 +115,12 @@ void nan_to_num(at::TensorIteratorBase& iterator, std::optional<double> nan, std
 constexpr PointwiseRow kNextFloat = make_row("nextafter", "nextafter(a, b, 1u)", kFloats, "transcendental");
 constexpr PointwiseRow kNextBFloat16 = make_row("nextafter", "nextafter(a, b, 0x10000u)", kFloats, "transcendental");
 
+constexpr PointwiseRow kNextHalf = make_row("nextafter", "nextafter_half(a, b)", kFloats, "transcendental");
+
 void nextafter(at::TensorIteratorBase& iterator) {
   const at::ScalarType dtype = iterator.common_dtype();
-  TORCH_CHECK_NOT_IMPLEMENTED(dtype != at::kHalf, "\"nextafter_cpu\" not implemented for 'Half'");
-  elementwise(iterator, dtype == at::kBFloat16 ? kNextBFloat16 : kNextFloat, dtype);
+  const PointwiseRow& row = dtype == at::kHalf ? kNextHalf : dtype == at::kBFloat16 ? kNextBFloat16 : kNextFloat;
+  elementwise(iterator, row, dtype);
 }
 
 #define LOGICAL(name, formula)                                                  \
@@ -111,13 +144,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
     register_forms<Op>(library, "pow", "Tensor_Tensor", "Tensor_Tensor_out");
     library.impl("pow_.Tensor", &Op::inplace);
   }
-  CHOICE(     div,       _Tensor_mode, out_mode, divide)
+  register_forms<Forms<at::meta::structured_div_Tensor_mode, Divide>>(library, "div", "Tensor_mode", "out_mode");
   NATIVE(     pow,       _Tensor_Scalar, Tensor_Scalar_out, pow_Tensor_Scalar_out)
   NATIVE(     round,     _decimals, decimals_out, round_decimals_out)
   NATIVE(     nextafter, ,         out,          nextafter_out)
   STUB(       div_floor_stub,    "div_floor(a, b)", kNoBool, nullptr)
-  STUB(       lshift_stub,       "shl(a, b)", kIntegers, nullptr)
-  STUB(       rshift_stub,       "shr(a, b)", kIntegers, nullptr)
+  STUB(       lshift_stub,       "shl(a, b)", kIntegers | kNoBool, nullptr)
+  STUB(       rshift_stub,       "shr(a, b)", kIntegers | kNoBool, nullptr)
+  STUB(       round_stub,        "round(a)", kNoBool, nullptr)
   STUB(       angle_stub,        "select(select(0.0, 3.14159265, a < 0.0), a, is_nan(a))", kFloats, nullptr)
   STUB(       conj_physical_stub, "a", PointwiseRow::none, nullptr)
   LOGICAL(    logical_and,       "a && b")
@@ -137,6 +171,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("pow.Scalar", &Forms<at::native::structured_pow_Scalar_out, Native>::functional);
   library.impl("pow.Scalar_out", &Forms<at::native::structured_pow_Scalar_out, Native>::out);
   library.impl("pow_.Scalar", &Forms<at::native::structured_pow_Tensor_Scalar_out, Native>::inplace);
+  library.impl("ldexp.Tensor", &scale);
+  library.impl("ldexp_", &scale_);
+  library.impl("ldexp.out", &scale_out);
+
   using Tensor = at::Tensor;
   using Scalar = at::Scalar;
   using Unwritten = const Tensor&;

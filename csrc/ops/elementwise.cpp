@@ -41,7 +41,7 @@ c10::Scalar cpu_value(const at::TensorIteratorBase& iterator, int operand, at::S
 void check_dtype(const PointwiseRow& row, at::ScalarType dtype) {
   const bool floating = at::isFloatingType(dtype), boolean = dtype == at::kBool;
   const bool refused = ((row.flags & kFloats) && !floating) || ((row.flags & kNoBool) && boolean) ||
-                       ((row.flags & kIntegers) && (floating || boolean));
+                       ((row.flags & kIntegers) && floating);
   TORCH_CHECK_NOT_IMPLEMENTED(!refused, "\"", row.name, "\" not implemented for '", toString(dtype), "'");
 }
 

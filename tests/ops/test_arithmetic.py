@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.ops.table import Op, check_dtypes
-from tests.support import DEVICE, DTYPES, INTS, assert_same, make, name_of, outcome, run_on_device, to_device
+from tests.support import DEVICE, DTYPES, FLOATS, INTS, assert_same, make, name_of, outcome, run_on_device, to_device
 
 OPS = (
     Op("rsub", lambda a, b: torch.rsub(a, b), 2),
@@ -20,7 +20,7 @@ OPS = (
     Op("floor_divide", torch.floor_divide, 2, domain=(1, 100)),
     Op("remainder_scalar", lambda a: torch.remainder(a, -7) if a.dtype != torch.uint8 else torch.remainder(a, 7), 1),
     Op("fmod_scalar", lambda a: torch.fmod(a, 7), 1),
-    Op("scalar_remainder", lambda a: torch.remainder(100, a), 1, domain=(1, 90)),
+    Op("scalar_remainder", lambda a: torch.remainder(100, a if a.dtype != torch.bool else a + 1), 1, domain=(1, 90)),
     Op("floor_divide_scalar", lambda a: torch.floor_divide(a, 7), 1),
     Op("reciprocal", torch.reciprocal, 1, 2.5),
     Op("square", torch.square, 1),
@@ -31,7 +31,7 @@ OPS = (
     Op("pow_5", lambda a: a**5, 1, 6),
     Op("pow_negative", lambda a: a**-2, 1, 5),
     Op("pow_half", lambda a: a**0.5, 1, 4.5, (0, 1000)),
-    Op("pow_fraction", lambda a: a**1.7, 1, 6),
+    Op("pow_fraction", lambda a: a**1.7, 1, 20),
     Op("scalar_pow", lambda a: 2**a, 1, 6),
     Op("one_pow", lambda a: 1**a, 1),
     Op("addcmul", lambda a, b, c: torch.addcmul(a, b, c, value=3), 3, 3, (0, 50)),
@@ -53,7 +53,7 @@ OPS = (
     Op("round", torch.round, 1),
     Op("round_decimals", lambda a: torch.round(a, decimals=2), 1, 2.5, (-100, 100)),
     Op("round_tens", lambda a: torch.round(a, decimals=-1), 1, 2.5, (-100, 100)),
-    Op("gcd", torch.gcd, 2, domain=(-(2**62), 2**62)),
+    Op("gcd", torch.gcd, 2, domain=(-120, 120)),
     Op("lcm", torch.lcm, 2, domain=(-60, 60)),
     Op("isnan", torch.isnan, 1),
     Op("isinf", torch.isinf, 1),
@@ -115,7 +115,7 @@ def test_integers_to_negative_powers() -> None:
     assert str(error) == str(outcome(torch.pow, base, -1)[1])
 
 
-@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=name_of)
+@pytest.mark.parametrize("dtype", FLOATS, ids=name_of)
 def test_nextafter(dtype: torch.dtype) -> None:
     values = torch.tensor([0.0, -0.0, 1.0, -1.0, 2.0, 3e38, math.inf, -math.inf, math.nan], dtype=dtype)
     left, right = (x.reshape(-1) for x in torch.meshgrid(values, values, indexing="ij"))

@@ -148,7 +148,12 @@ fn tanh_f32(a: f32) -> f32 {
 fn is_posinf_f32(a: f32) -> bool { return bitcast<u32>(a) == 0x7f800000u; }
 fn is_neginf_f32(a: f32) -> bool { return bitcast<u32>(a) == 0xff800000u; }
 fn signbit_f32(a: f32) -> bool { return (bitcast<u32>(a) & 0x80000000u) != 0u; }
-fn sign_f32(a: f32) -> f32 { return select(select(0.0, -1.0, lt_f32(a, 0.0)), 1.0, gt_f32(a, 0.0)); }
+// By bits: a compiler may make selects a difference, whose zero is negative.
+fn sign_f32(a: f32) -> f32 {
+  let bits = bitcast<u32>(a);
+  let none = (bits & 0x7fffffffu) == 0u || is_nan_f32(a);
+  return bitcast<f32>(select((bits & 0x80000000u) | 0x3f800000u, 0u, none));
+}
 fn heaviside_f32(a: f32, b: f32) -> f32 { return select(select(0.0, 1.0, gt_f32(a, 0.0)), b, eq_f32(a, 0.0)); }
 fn copysign_f32(a: f32, b: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(a) & 0x7fffffffu) | (bitcast<u32>(b) & 0x80000000u));
