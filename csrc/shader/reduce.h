@@ -39,7 +39,7 @@ struct ReduceSpec {
   uint8_t reads_parts : 1;  // the elements are accumulators
   uint8_t writes_parts : 1;
   uint8_t quads : 2;
-  uint8_t edges : 1;  // of quads along memory the first and the last may be partly of other outputs
+  uint8_t edges : 1;    // of quads along memory the first and the last may be partly of other outputs
   uint8_t columns : 1;  // across outputs: several quads of them per lane
   uint8_t : 1;
   uint8_t unused;
