@@ -13,7 +13,14 @@ fn fold_row(row: Row, first: u32, step: u32) -> Stat {
 
 fn write_row(row: Row, stat: Stat, first: u32, step: u32) {
   let k = constant_of(stat);
-  for (var i = first; i < steps(); i += step) {
-    store(row.out, i, result(k, load_a(row.a, i), load_b(row.b, i)));
+  var i = first;
+  for (; i + step < steps(); i += 2u * step) {
+    let a0 = load_a(row.a, i);
+    let a1 = load_a(row.a, i + step);
+    let b0 = load_b(row.b, i);
+    let b1 = load_b(row.b, i + step);
+    store(row.out, i, result(k, a0, b0));
+    store(row.out, i + step, result(k, a1, b1));
   }
+  if (i < steps()) { store(row.out, i, result(k, load_a(row.a, i), load_b(row.b, i))); }
 }
