@@ -184,7 +184,7 @@ TEST_CASE("pool: more than one buffer can hold is refused by name") {
   CHECK_THROWS_AS(pool.allocate(uint64_t{1} << 50), OutOfMemoryError);
   const auto stats = pool.stats();
   CHECK(stats.out_of_memory == 2);
-  CHECK(stats.retries == 2);
+  CHECK(stats.retries == 0);  // no emptying of the pool makes it fit
   CHECK(stats.allocated_bytes == before.allocated_bytes);
   const Words after(std::vector<uint32_t>(64, 5));
   run(add_constant, {&after}, {1});

@@ -193,7 +193,7 @@ TEST_CASE("errors: a device lost while another thread waits") {
 namespace torch_webgpu {
 using namespace test;
 
-TEST_CASE("errors: an index that a kernel reports is raised once, by whoever waits next") {
+TEST_CASE("errors: an index that a kernel reports is raised once by whoever waits next") {
   const Program report{"report", 2,
                        "if (id.x == 0u) { m0[0] = 7u; m1[0] = 1u; m1[1] = p[0].x; m1[2] = 9u; m1[3] = 0u; m1[4] = 2u;"
                        "m1[5] = 5u; }"};

@@ -141,14 +141,11 @@ TEST_CASE("events: timestamps are taken back by forget") {
   }
   if (!runtime().device.has_timestamps) return;
   std::vector<std::unique_ptr<Event>> alive;
-  const auto message = message_of<Error>([&] {
-    for (int i = 0; i < 3000; ++i) {
-      alive.push_back(std::make_unique<Event>(true));
-      stream.record(*alive.back());
-    }
-  });
-  CHECK(contains(message, "timing events"));
-  CHECK(alive.size() > 1000);
+  for (int i = 0; i < 3000; ++i) {  // more than one set of queries holds
+    alive.push_back(std::make_unique<Event>(true));
+    stream.record(*alive.back());
+  }
+  CHECK(stream.elapsed_ms(*alive.front(), *alive.back()) > 0);
   for (const auto& event : alive) stream.forget(*event);
   Event event(true);
   stream.record(event);
