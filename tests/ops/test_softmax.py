@@ -44,7 +44,8 @@ def test_forward_and_backward(dtype: torch.dtype) -> None:
             gradient = torch.randn_like(result)
             actual = run_on_device(backward, *to_device((gradient, result)), dim, dtype)
             expected = backward(gradient.float(), result.float(), dim, torch.float32).to(dtype)
-            tolerance = CLOSE if dtype == torch.float32 else {}
+            # the gradients of a row are summed: of thousands, in another order than the CPU's
+            tolerance = {"rtol": 1e-5, "atol": 5e-5} if dtype == torch.float32 else {}
             assert_same(actual, expected, f"gradient of {call.__name__} {index}", strides=False, **tolerance)
 
 
