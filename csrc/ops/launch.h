@@ -20,6 +20,11 @@ enum class Family : uint64_t {
   arange,
   softmax = 16,
   selection,
+  convolution = 20,
+  norm = 22,
+  attention = 24,
+  recurrent = 26,
+  factorization = 28,
   indexed = 32,
   program = 100
 };

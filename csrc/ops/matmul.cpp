@@ -1,5 +1,5 @@
 // Matrix products through strides: mm, addmm, bmm, baddbmm.
-#include "shader/matmul.h"
+#include "ops/matmul.h"
 
 #include <ATen/ops/addmm_meta.h>
 #include <ATen/ops/baddbmm_meta.h>
@@ -10,6 +10,7 @@
 #include "ops/launch.h"
 #include "ops/native.h"
 #include "ops/structured.h"
+#include "shader/matmul.h"
 
 namespace torch_webgpu {
 namespace {
@@ -31,7 +32,8 @@ struct Matrix {
   int64_t strides[3];
 };
 
-// out = alpha * (a @ b) + beta * c; c has the shape of out, perhaps expanded, or is undefined.
+}  // namespace
+
 void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c,
             const at::Scalar& alpha, const at::Scalar& beta) {
   if (out.numel() == 0) return;
@@ -82,6 +84,8 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
   launch.print = &print;
   runtime().stream.dispatch(launch);
 }
+
+namespace {
 
 template <class Meta>
 struct Product {
