@@ -2,11 +2,11 @@
 PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup build demo test lint bench wheel clean
+.PHONY: help setup build demo test lint bench op-table wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@sed -n -E 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 14
+	@sed -n -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 14
 
 setup:  ## the virtual environment, a Vulkan driver, the WebGPU runtimes, MNIST and the build
 	@tools/setup
@@ -24,6 +24,9 @@ test:  ## every test, C++ and Python (ARGS= goes to pytest)
 lint:  ## clang-format, clang-tidy on changed files (or FILES=), ruff, mypy
 	@tools/setup tests
 	@tools/lint $(FILES)
+
+op-table: setup  ## docs/ops.md, from what the device does with each op and dtype
+	@$(PYTHON) -m tools.op_table $(ARGS)
 
 bench: setup  ## the benchmark table
 	@$(PYTHON) -m benchmarks $(ARGS)

@@ -230,27 +230,27 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   }
   at::native::logit_stub.set_privateuse1_dispatch_ptr(&logit);
 
-  library.impl("hardswish", &at::native::hardswish);
-  library.impl("hardswish_", &at::native::hardswish_);
-  library.impl("hardswish.out", &at::native::hardswish_out);
-  library.impl("hardswish_backward", &at::native::hardswish_backward);
-  library.impl("hardtanh", &at::native::hardtanh);
-  library.impl("hardtanh_", &at::native::hardtanh_);
-  library.impl("hardtanh.out", &at::native::hardtanh_out);
-  library.impl("hardtanh_backward", &at::native::hardtanh_backward);
-  library.impl("hardtanh_backward.grad_input", &at::native::hardtanh_backward_out);
-  library.impl("mish_backward", &at::native::mish_backward);
-  library.impl("logit", &at::native::logit);
-  library.impl("logit_", &at::native::logit_);
-  library.impl("logit.out", &at::native::logit_out);
-  library.impl("_prelu_kernel", &at::native::_prelu_kernel);
-  library.impl("_prelu_kernel_backward", &prelu_backward);
-  library.impl("log_sigmoid_forward", &log_sigmoid_forward);
-  library.impl("log_sigmoid_forward.output", &log_sigmoid_forward_out);
-  library.impl("log_sigmoid_backward", &log_sigmoid_backward);
-  library.impl("log_sigmoid_backward.grad_input", &log_sigmoid_backward_out);
-  library.impl("glu_backward", &glu_backward);
-  library.impl("glu_backward.grad_input", &glu_backward_out);
+  native<&at::native::hardswish>(library, "hardswish");
+  native<&at::native::hardswish_>(library, "hardswish_");
+  native<&at::native::hardswish_out>(library, "hardswish.out");
+  native<&at::native::hardswish_backward>(library, "hardswish_backward");
+  native<&at::native::hardtanh>(library, "hardtanh");
+  native<&at::native::hardtanh_>(library, "hardtanh_");
+  native<&at::native::hardtanh_out>(library, "hardtanh.out");
+  native<&at::native::hardtanh_backward>(library, "hardtanh_backward");
+  native<&at::native::hardtanh_backward_out>(library, "hardtanh_backward.grad_input");
+  native<&at::native::mish_backward>(library, "mish_backward");
+  native<&at::native::logit>(library, "logit");
+  native<&at::native::logit_>(library, "logit_");
+  native<&at::native::logit_out>(library, "logit.out");
+  native<&at::native::_prelu_kernel>(library, "_prelu_kernel");
+  native<&prelu_backward>(library, "_prelu_kernel_backward");
+  native<&log_sigmoid_forward>(library, "log_sigmoid_forward");
+  native<&log_sigmoid_forward_out>(library, "log_sigmoid_forward.output");
+  native<&log_sigmoid_backward>(library, "log_sigmoid_backward");
+  native<&log_sigmoid_backward_out>(library, "log_sigmoid_backward.grad_input");
+  native<&glu_backward>(library, "glu_backward");
+  native<&glu_backward_out>(library, "glu_backward.grad_input");
 }
 // clang-format on
 

@@ -128,7 +128,7 @@ void nextafter(at::TensorIteratorBase& iterator) {
     static constexpr PointwiseRow row = make_row(#name, formula);               \
     using Kernel = Stub<row, decltype(at::native::name##_stub)::FnPtr>;         \
     at::native::name##_stub.set_privateuse1_dispatch_ptr(&Kernel::run_as_bool); \
-    library.impl(#name ".out", &at::native::name##_out);                        \
+    native<&at::native::name##_out>(library, #name ".out");                     \
   }
 
 // One of a native function's overloads.
@@ -142,7 +142,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   {
     using Op = Pointwise<at::meta::structured_pow_Tensor_Tensor, kPow>;
     register_forms<Op>(library, "pow", "Tensor_Tensor", "Tensor_Tensor_out");
-    library.impl("pow_.Tensor", &Op::inplace);
+    native<&Op::inplace>(library, "pow_.Tensor");
   }
   register_forms<Forms<at::meta::structured_div_Tensor_mode, Divide>>(library, "div", "Tensor_mode", "out_mode");
   NATIVE(     pow,       _Tensor_Scalar, Tensor_Scalar_out, pow_Tensor_Scalar_out)
@@ -162,25 +162,25 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   at::native::round_decimals_stub.set_privateuse1_dispatch_ptr(&round_decimals);
   at::native::nan_to_num_stub.set_privateuse1_dispatch_ptr(&nan_to_num);
   at::native::nextafter_stub.set_privateuse1_dispatch_ptr(&nextafter);
-  library.impl("nan_to_num.out", &at::native::nan_to_num_out);
-  library.impl("angle", &at::native::angle);
-  library.impl("angle.out", &at::native::angle_out);
-  library.impl("conj_physical.out", &at::native::conj_physical_out);
-  library.impl("isnan", &at::native::isnan);
+  native<&at::native::nan_to_num_out>(library, "nan_to_num.out");
+  native<&at::native::angle>(library, "angle");
+  native<&at::native::angle_out>(library, "angle.out");
+  native<&at::native::conj_physical_out>(library, "conj_physical.out");
+  native<&at::native::isnan>(library, "isnan");
 
-  library.impl("pow.Scalar", &Forms<at::native::structured_pow_Scalar_out, Native>::functional);
-  library.impl("pow.Scalar_out", &Forms<at::native::structured_pow_Scalar_out, Native>::out);
-  library.impl("pow_.Scalar", &Forms<at::native::structured_pow_Tensor_Scalar_out, Native>::inplace);
-  library.impl("ldexp.Tensor", &scale);
-  library.impl("ldexp_", &scale_);
-  library.impl("ldexp.out", &scale_out);
+  native<&Forms<at::native::structured_pow_Scalar_out, Native>::functional>(library, "pow.Scalar");
+  native<&Forms<at::native::structured_pow_Scalar_out, Native>::out>(library, "pow.Scalar_out");
+  native<&Forms<at::native::structured_pow_Tensor_Scalar_out, Native>::inplace>(library, "pow_.Scalar");
+  native<&scale>(library, "ldexp.Tensor");
+  native<&scale_>(library, "ldexp_");
+  native<&scale_out>(library, "ldexp.out");
 
   using Tensor = at::Tensor;
   using Scalar = at::Scalar;
   using Unwritten = const Tensor&;
   library.impl("floor_divide", overload<Tensor(Unwritten, Unwritten)>(&at::native::floor_divide));
   library.impl("floor_divide_.Tensor", overload<Tensor&(Tensor&, Unwritten)>(&at::native::floor_divide_));
-  library.impl("floor_divide.out", &at::native::floor_divide_out);
+  native<&at::native::floor_divide_out>(library, "floor_divide.out");
   library.impl("rsub.Tensor", overload<Tensor(Unwritten, Unwritten, const Scalar&)>(&at::native::rsub));
   library.impl("remainder.Scalar_Tensor", overload<Tensor(const Scalar&, Unwritten)>(&at::native::remainder));
   library.impl("__lshift__.Tensor", overload<Tensor(Unwritten, Unwritten)>(&at::native::__lshift__));

@@ -1,5 +1,7 @@
 // What every device owes PyTorch: empty tensors, views, resizing, and storages set by hand.
+#include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
@@ -34,6 +36,16 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::op
   check_options(layout, device, pin_memory);
   if (sizes.empty()) return empty_tensor({}, {}, c10::dtype_or_default(dtype));
   return empty_tensor(sizes, strides, c10::dtype_or_default(dtype));
+}
+
+// Zeros that take no memory: what autograd makes of a gradient that is known to be none.
+at::Tensor efficient_zeros(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                           std::optional<at::Device> device, std::optional<bool> pin_memory) {
+  check_options(layout, device, pin_memory);
+  check_storable(c10::dtype_or_default(dtype));
+  static auto* nothing = new at::native::ZeroTensorAllocator(at::Device(kDeviceType, 0));
+  constexpr c10::DispatchKeySet keys({c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor});
+  return at::Tensor(at::detail::empty_generic(sizes, nothing, keys, c10::dtype_or_default(dtype), std::nullopt));
 }
 
 void grow_to_fit(const at::Tensor& tensor) {
@@ -81,6 +93,7 @@ at::Tensor& set_nothing(at::Tensor& self) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty.memory_format", &empty);
   library.impl("empty_strided", &empty_strided);
+  library.impl("_efficientzerotensor", &efficient_zeros);
   library.impl("as_strided", &at::native::as_strided_tensorimpl);
   library.impl("view", &at::native::view);
   library.impl("_reshape_alias", &at::native::_reshape_alias);

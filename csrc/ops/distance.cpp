@@ -144,12 +144,12 @@ at::Tensor& linalg_cross_out(const at::Tensor& self, const at::Tensor& other, in
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("_cdist_forward", &cdist_forward);
-  library.impl("_cdist_backward", &cdist_backward);
-  library.impl("_pdist_forward", &pdist_forward);
-  library.impl("_pdist_backward", &pdist_backward);
-  library.impl("linalg_cross", &linalg_cross);
-  library.impl("linalg_cross.out", &linalg_cross_out);
+  native<&cdist_forward>(library, "_cdist_forward");
+  native<&cdist_backward>(library, "_cdist_backward");
+  native<&pdist_forward>(library, "_pdist_forward");
+  native<&pdist_backward>(library, "_pdist_backward");
+  native<&linalg_cross>(library, "linalg_cross");
+  native<&linalg_cross_out>(library, "linalg_cross.out");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
 
+#include "ops/native.h"
 #include "ops/random.h"
 
 namespace torch_webgpu {
@@ -68,11 +69,11 @@ at::Tensor& rrelu_with_noise_(at::Tensor& self, at::Tensor& noise, const at::Sca
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("native_dropout", &native_dropout);
-  library.impl("native_dropout_backward", &masked);
-  library.impl("rrelu_with_noise", &rrelu_with_noise);
-  library.impl("rrelu_with_noise_", &rrelu_with_noise_);
-  library.impl("rrelu_with_noise.out", &rrelu_with_noise_out);
+  native<&native_dropout>(library, "native_dropout");
+  native<&masked>(library, "native_dropout_backward");
+  native<&rrelu_with_noise>(library, "rrelu_with_noise");
+  native<&rrelu_with_noise_>(library, "rrelu_with_noise_");
+  native<&rrelu_with_noise_out>(library, "rrelu_with_noise.out");
 }
 
 }  // namespace

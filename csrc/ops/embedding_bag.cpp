@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
+#include "ops/native.h"
 #include "ops/indexed.h"
 
 namespace torch_webgpu {
@@ -137,11 +138,11 @@ at::Tensor sample_weights_backward(const at::Tensor& grad, const at::Tensor& wei
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("_embedding_bag", &embedding_bag);
-  library.impl("_embedding_bag_forward_only", &embedding_bag);
-  library.impl("_embedding_bag_backward", &backward);
-  library.impl("_embedding_bag_dense_backward", &dense_backward);
-  library.impl("_embedding_bag_per_sample_weights_backward", &sample_weights_backward);
+  native<&embedding_bag>(library, "_embedding_bag");
+  library.impl("_embedding_bag_forward_only", &embedding_bag);  // no gradient, otherwise the same
+  native<&backward>(library, "_embedding_bag_backward");
+  native<&dense_backward>(library, "_embedding_bag_dense_backward");
+  native<&sample_weights_backward>(library, "_embedding_bag_per_sample_weights_backward");
 }
 
 }  // namespace

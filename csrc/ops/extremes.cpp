@@ -5,6 +5,7 @@
 #include <ATen/ops/min_meta.h>
 #include <torch/library.h>
 
+#include "ops/native.h"
 #include "ops/reduce.h"
 #include "ops/reduce_rows.h"
 #include "ops/structured.h"
@@ -73,16 +74,16 @@ using MinDim = Pair<at::meta::structured_min_dim, kMinDim, int64_t>;
 using Aminmax = Pair<at::meta::structured_aminmax, kAminmax, std::optional<int64_t>>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("max", &Whole<kMaxAll>::functional);
-  library.impl("max.unary_out", &Whole<kMaxAll>::out);
-  library.impl("min", &Whole<kMinAll>::functional);
-  library.impl("min.unary_out", &Whole<kMinAll>::out);
-  library.impl("max.dim", &MaxDim::functional);
-  library.impl("max.dim_max", &MaxDim::out);
-  library.impl("min.dim", &MinDim::functional);
-  library.impl("min.dim_min", &MinDim::out);
-  library.impl("aminmax", &Aminmax::functional);
-  library.impl("aminmax.out", &Aminmax::out);
+  native<&Whole<kMaxAll>::functional>(library, "max");
+  native<&Whole<kMaxAll>::out>(library, "max.unary_out");
+  native<&Whole<kMinAll>::functional>(library, "min");
+  native<&Whole<kMinAll>::out>(library, "min.unary_out");
+  native<&MaxDim::functional>(library, "max.dim");
+  native<&MaxDim::out>(library, "max.dim_max");
+  native<&MinDim::functional>(library, "min.dim");
+  native<&MinDim::out>(library, "min.dim_min");
+  native<&Aminmax::functional>(library, "aminmax");
+  native<&Aminmax::out>(library, "aminmax.out");
 }
 
 }  // namespace

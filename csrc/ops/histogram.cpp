@@ -10,6 +10,7 @@
 #include <ATen/ops/histogram_native.h>
 #include <torch/library.h>
 
+#include "ops/native.h"
 #include "ops/program.h"
 #include "ops/tensor.h"
 
@@ -98,9 +99,9 @@ using Range = std::optional<at::ArrayRef<double>>;
 using Weight = std::optional<at::Tensor>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("bincount", &bincount);
-  library.impl("histc", &at::native::histogram_histc);
-  library.impl("histc.out", &at::native::histogram_histc_out);
+  native<&bincount>(library, "bincount");
+  native<&at::native::histogram_histc>(library, "histc");
+  native<&at::native::histogram_histc_out>(library, "histc.out");
   library.impl(
       "histogram.bins_tensor",
       static_cast<Pair (*)(const at::Tensor&, const at::Tensor&, const Weight&, bool)>(&at::native::histogram));
@@ -114,7 +115,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
       "histogram.bin_ct_out",
       static_cast<PairOut (*)(const at::Tensor&, int64_t, Range, const Weight&, bool, at::Tensor&, at::Tensor&)>(
           &at::native::histogram_out));
-  library.impl("_histogramdd_bin_edges", &at::native::histogramdd_bin_edges);
+  native<&at::native::histogramdd_bin_edges>(library, "_histogramdd_bin_edges");
   library.impl("_histogramdd_from_bin_cts",
                static_cast<at::Tensor (*)(const at::Tensor&, at::IntArrayRef, Range, const Weight&, bool)>(
                    &at::native::_histogramdd));

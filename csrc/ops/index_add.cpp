@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
+#include "ops/native.h"
 #include "ops/accumulate.h"
 #include "ops/structured.h"
 
@@ -125,14 +126,14 @@ using IndexAdd = Along<at::meta::structured_index_add, &index_add>;
 using IndexReduce = Along<at::meta::structured_index_reduce, &index_reduce>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("index_add", &IndexAdd::functional);
-  library.impl("index_add_", &IndexAdd::inplace);
-  library.impl("index_add.out", &IndexAdd::out);
-  library.impl("index_reduce", &IndexReduce::functional);
-  library.impl("index_reduce_", &IndexReduce::inplace);
-  library.impl("index_reduce.out", &IndexReduce::out);
-  library.impl("embedding_dense_backward", &embedding_dense_backward);
-  library.impl("embedding_renorm_", &embedding_renorm_);
+  native<&IndexAdd::functional>(library, "index_add");
+  native<&IndexAdd::inplace>(library, "index_add_");
+  native<&IndexAdd::out>(library, "index_add.out");
+  native<&IndexReduce::functional>(library, "index_reduce");
+  native<&IndexReduce::inplace>(library, "index_reduce_");
+  native<&IndexReduce::out>(library, "index_reduce.out");
+  native<&embedding_dense_backward>(library, "embedding_dense_backward");
+  native<&embedding_renorm_>(library, "embedding_renorm_");
 }
 
 }  // namespace

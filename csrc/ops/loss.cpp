@@ -79,16 +79,16 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   STUB(   smooth_l1_backward_stub, "select(s0 * (a - b) * c / s1, s0 * c * sign(a - b), abs(a - b) >= s1)", kFloats, nullptr)
   STUB(   huber_stub,              "select(s0 * (abs(a - b) - 0.5 * s0), 0.5 * (a - b) * (a - b), abs(a - b) <= s0)", kFloats, nullptr)
   STUB(   huber_backward_stub,     "select(s0 * (a - b) * c, s0 * c * s1 * sign(a - b), abs(a - b) > s1)", kFloats, nullptr)
-  library.impl("mse_loss_backward", &at::native::mse_loss_backward);
-  library.impl("mse_loss_backward.grad_input", &at::native::mse_loss_backward_out);
-  library.impl("smooth_l1_loss_backward.grad_input", &at::native::smooth_l1_loss_backward_out);
-  library.impl("huber_loss", &at::native::huber_loss);
-  library.impl("huber_loss.out", &at::native::huber_loss_out);
-  library.impl("huber_loss_backward.out", &at::native::huber_loss_backward_out);
-  library.impl("binary_cross_entropy", &cross_entropy);
-  library.impl("binary_cross_entropy.out", &cross_entropy_out);
-  library.impl("binary_cross_entropy_backward", &cross_entropy_backward);
-  library.impl("binary_cross_entropy_backward.grad_input", &cross_entropy_backward_out);
+  native<&at::native::mse_loss_backward>(library, "mse_loss_backward");
+  native<&at::native::mse_loss_backward_out>(library, "mse_loss_backward.grad_input");
+  native<&at::native::smooth_l1_loss_backward_out>(library, "smooth_l1_loss_backward.grad_input");
+  native<&at::native::huber_loss>(library, "huber_loss");
+  native<&at::native::huber_loss_out>(library, "huber_loss.out");
+  native<&at::native::huber_loss_backward_out>(library, "huber_loss_backward.out");
+  native<&cross_entropy>(library, "binary_cross_entropy");
+  native<&cross_entropy_out>(library, "binary_cross_entropy.out");
+  native<&cross_entropy_backward>(library, "binary_cross_entropy_backward");
+  native<&cross_entropy_backward_out>(library, "binary_cross_entropy_backward.grad_input");
 }
 // clang-format on
 

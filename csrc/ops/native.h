@@ -59,6 +59,8 @@ bool native(torch::Library& library, const std::string& name) {
   const auto op = c10::Dispatcher::singleton().findSchema(
       {"aten::" + name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
   if (!op) return false;
+  TORCH_INTERNAL_ASSERT(!detail::Guarded<Kernel>::op,
+                        "one kernel for two ops: ", name);  // it knows one to step aside for
   detail::Guarded<Kernel>::op = op;
   detail::Guarded<Kernel>::name = (new std::string("aten::" + name))->c_str();  // lives as long as the registration
   library.impl(name.c_str(), &detail::Guarded<Kernel>::call);

@@ -134,15 +134,15 @@ using NormDims = Norm<at::meta::structured_norm_ScalarOpt_dim>;
 using NormDimsDtype = Norm<at::meta::structured_norm_ScalarOpt_dim_dtype, at::ScalarType>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("linalg_vector_norm", &VectorNorm::functional);
-  library.impl("linalg_vector_norm.out", &VectorNorm::out);
-  library.impl("norm.ScalarOpt_dim", &NormDims::functional);
-  library.impl("norm.out", &NormDims::out);
-  library.impl("norm.ScalarOpt_dim_dtype", &NormDimsDtype::functional);
-  library.impl("norm.dtype_out", &NormDimsDtype::out);
-  library.impl("renorm", &Renorm::functional);
-  library.impl("renorm_", &Renorm::inplace);
-  library.impl("renorm.out", &Renorm::out);
+  native<&VectorNorm::functional>(library, "linalg_vector_norm");
+  native<&VectorNorm::out>(library, "linalg_vector_norm.out");
+  native<&NormDims::functional>(library, "norm.ScalarOpt_dim");
+  native<&NormDims::out>(library, "norm.out");
+  native<&NormDimsDtype::functional>(library, "norm.ScalarOpt_dim_dtype");
+  native<&NormDimsDtype::out>(library, "norm.dtype_out");
+  native<&Renorm::functional>(library, "renorm");
+  native<&Renorm::inplace>(library, "renorm_");
+  native<&Renorm::out>(library, "renorm.out");
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "ops/native.h"
 #include "ops/scan.h"
 
 #include <ATen/native/Resize.h>
@@ -165,16 +166,16 @@ at::Tensor logcumsumexp(const at::Tensor& self, int64_t dim) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   using Cumsum = Scan<at::meta::structured_cumsum, kCumsum>;
   using Cumprod = Scan<at::meta::structured_cumprod, kCumprod>;
-  library.impl("cumsum", &Cumsum::functional);
-  library.impl("cumsum_", &Cumsum::inplace);
-  library.impl("cumsum.out", &Cumsum::out);
-  library.impl("cumprod", &Cumprod::functional);
-  library.impl("cumprod_", &Cumprod::inplace);
-  library.impl("cumprod.out", &Cumprod::out);
-  library.impl("_cummax_helper", &extremum<kCummax>);
-  library.impl("_cummin_helper", &extremum<kCummin>);
-  library.impl("_logcumsumexp", &logcumsumexp);
-  library.impl("_logcumsumexp.out", &logcumsumexp_out);
+  native<&Cumsum::functional>(library, "cumsum");
+  native<&Cumsum::inplace>(library, "cumsum_");
+  native<&Cumsum::out>(library, "cumsum.out");
+  native<&Cumprod::functional>(library, "cumprod");
+  native<&Cumprod::inplace>(library, "cumprod_");
+  native<&Cumprod::out>(library, "cumprod.out");
+  native<&extremum<kCummax>>(library, "_cummax_helper");
+  native<&extremum<kCummin>>(library, "_cummin_helper");
+  native<&logcumsumexp>(library, "_logcumsumexp");
+  native<&logcumsumexp_out>(library, "_logcumsumexp.out");
 }
 
 }  // namespace

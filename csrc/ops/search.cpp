@@ -8,6 +8,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/library.h>
 
+#include "ops/native.h"
 #include "ops/indexed.h"
 #include "ops/structured.h"
 
@@ -144,16 +145,16 @@ at::Tensor& isin_scalar_tensor_out(const at::Scalar& element, const at::Tensor& 
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("searchsorted.Tensor", &search);
-  library.impl("searchsorted.Tensor_out", &searchsorted_out);
-  library.impl("searchsorted.Scalar", &searchsorted_scalar);
-  library.impl("searchsorted.Scalar_out", &searchsorted_scalar_out);
-  library.impl("bucketize.Tensor", &search_buckets);
-  library.impl("bucketize.Tensor_out", &bucketize_out);
-  library.impl("bucketize.Scalar", &bucketize_scalar);
-  library.impl("isin.Tensor_Tensor_out", &isin_tensors_out);
-  library.impl("isin.Tensor_Scalar_out", &isin_tensor_scalar_out);
-  library.impl("isin.Scalar_Tensor_out", &isin_scalar_tensor_out);
+  native<&search>(library, "searchsorted.Tensor");
+  native<&searchsorted_out>(library, "searchsorted.Tensor_out");
+  native<&searchsorted_scalar>(library, "searchsorted.Scalar");
+  native<&searchsorted_scalar_out>(library, "searchsorted.Scalar_out");
+  native<&search_buckets>(library, "bucketize.Tensor");
+  native<&bucketize_out>(library, "bucketize.Tensor_out");
+  native<&bucketize_scalar>(library, "bucketize.Scalar");
+  native<&isin_tensors_out>(library, "isin.Tensor_Tensor_out");
+  native<&isin_tensor_scalar_out>(library, "isin.Tensor_Scalar_out");
+  native<&isin_scalar_tensor_out>(library, "isin.Scalar_Tensor_out");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "ops/native.h"
 #include "ops/lines.h"
 #include "ops/program.h"
 #include "ops/tensor.h"
@@ -84,8 +85,8 @@ at::Tensor spread_lengths(const at::Tensor& grad, const at::Tensor& output, cons
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("segment_reduce", &at::native::segment_reduce_kernel);
-  library.impl("_segment_reduce_backward", &at::native::_segment_reduce_backward_kernel);
+  native<&at::native::segment_reduce_kernel>(library, "segment_reduce");
+  native<&at::native::_segment_reduce_backward_kernel>(library, "_segment_reduce_backward");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "ops/native.h"
 #include "ops/launch.h"
 
 namespace torch_webgpu {
@@ -126,11 +127,11 @@ Pair mode(const at::Tensor& self, int64_t dim, bool keepdim) {
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("median", &Median<SelectionKind::median>::all);
-  library.impl("median.dim_values", &Median<SelectionKind::median>::out);
-  library.impl("nanmedian", &Median<SelectionKind::nanmedian>::all);
-  library.impl("nanmedian.dim_values", &Median<SelectionKind::nanmedian>::out);
-  library.impl("mode", &mode);
+  native<&Median<SelectionKind::median>::all>(library, "median");
+  native<&Median<SelectionKind::median>::out>(library, "median.dim_values");
+  native<&Median<SelectionKind::nanmedian>::all>(library, "nanmedian");
+  native<&Median<SelectionKind::nanmedian>::out>(library, "nanmedian.dim_values");
+  native<&mode>(library, "mode");
 }
 
 }  // namespace

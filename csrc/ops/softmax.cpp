@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "ops/native.h"
 #include "ops/launch.h"
 #include "ops/structured.h"
 
@@ -176,14 +177,14 @@ using SoftmaxBackward = Backward<at::meta::structured__softmax_backward_data, So
 using LogSoftmaxBackward = Backward<at::meta::structured__log_softmax_backward_data, SoftmaxKind::log_softmax_backward>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("_softmax", &Softmax::functional);
-  library.impl("_softmax.out", &Softmax::out);
-  library.impl("_log_softmax", &LogSoftmax::functional);
-  library.impl("_log_softmax.out", &LogSoftmax::out);
-  library.impl("_softmax_backward_data", &SoftmaxBackward::functional);
-  library.impl("_softmax_backward_data.out", &SoftmaxBackward::out);
-  library.impl("_log_softmax_backward_data", &LogSoftmaxBackward::functional);
-  library.impl("_log_softmax_backward_data.out", &LogSoftmaxBackward::out);
+  native<&Softmax::functional>(library, "_softmax");
+  native<&Softmax::out>(library, "_softmax.out");
+  native<&LogSoftmax::functional>(library, "_log_softmax");
+  native<&LogSoftmax::out>(library, "_log_softmax.out");
+  native<&SoftmaxBackward::functional>(library, "_softmax_backward_data");
+  native<&SoftmaxBackward::out>(library, "_softmax_backward_data.out");
+  native<&LogSoftmaxBackward::functional>(library, "_log_softmax_backward_data");
+  native<&LogSoftmaxBackward::out>(library, "_log_softmax_backward_data.out");
 }
 
 }  // namespace

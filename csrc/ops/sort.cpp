@@ -1,3 +1,4 @@
+#include "ops/native.h"
 #include "ops/sort.h"
 
 #include <ATen/MemoryOverlap.h>
@@ -228,11 +229,11 @@ PairOut kthvalue_out(const at::Tensor& self, int64_t k, int64_t dim, bool keepdi
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("sort.stable", &sort_stable);
-  library.impl("sort.values_stable", &sort_stable_out);
-  library.impl("topk", &topk);
-  library.impl("topk.values", &topk_out);
-  library.impl("kthvalue.values", &kthvalue_out);
+  native<&sort_stable>(library, "sort.stable");
+  native<&sort_stable_out>(library, "sort.values_stable");
+  native<&topk>(library, "topk");
+  native<&topk_out>(library, "topk.values");
+  native<&kthvalue_out>(library, "kthvalue.values");
 }
 
 }  // namespace

@@ -120,8 +120,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   SPECIAL( special_hermite_polynomial_he,              "hermite_he(a, b)",                      "special/polynomials")
   SPECIAL( special_laguerre_polynomial_l,              "laguerre_l(a, b)",                      "special/polynomials")
   SPECIAL( special_legendre_polynomial_p,              "legendre_p(a, b)",                      "special/polynomials")
-  library.impl("polygamma", &Polygamma::functional);
-  library.impl("polygamma.out", &Polygamma::out);
+  native<&Polygamma::functional>(library, "polygamma");
+  native<&Polygamma::out>(library, "polygamma.out");
 }
 // clang-format on
 

@@ -2,6 +2,7 @@
 #include <ATen/native/ReduceOpsUtils.h>
 #include <torch/library.h>
 
+#include "ops/native.h"
 #include "ops/reduce.h"
 #include "ops/tensor.h"
 
@@ -60,12 +61,12 @@ struct Spread {
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("var.correction", &Spread<kVar>::functional);
-  library.impl("var.correction_out", &Spread<kVar>::out);
-  library.impl("std.correction", &Spread<kStd>::functional);
-  library.impl("std.correction_out", &Spread<kStd>::out);
-  library.impl("var_mean.correction", &Spread<kVarMean>::pair);
-  library.impl("std_mean.correction", &Spread<kStdMean>::pair);
+  native<&Spread<kVar>::functional>(library, "var.correction");
+  native<&Spread<kVar>::out>(library, "var.correction_out");
+  native<&Spread<kStd>::functional>(library, "std.correction");
+  native<&Spread<kStd>::out>(library, "std.correction_out");
+  native<&Spread<kVarMean>::pair>(library, "var_mean.correction");
+  native<&Spread<kStdMean>::pair>(library, "std_mean.correction");
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   FUNCTION(  logaddexp,  ,         out,          "logaddexp(a, b)")
   FUNCTION(  logaddexp2, ,         out,          "logaddexp2(a, b)")
   FUNCTION(  xlogy,      _Tensor,  OutTensor,    "xlogy(a, b)")
-  library.impl("frexp.Tensor_out", &frexp_out);
+  native<&frexp_out>(library, "frexp.Tensor_out");
 }
 // clang-format on
 

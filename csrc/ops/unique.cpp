@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "ops/native.h"
 #include "ops/program.h"
 #include "ops/scan.h"
 #include "ops/sort.h"
@@ -116,11 +117,11 @@ Triple unique_dim_consecutive(const at::Tensor& self, int64_t dim, bool, bool) {
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("_unique", &unique);
-  library.impl("_unique2", &unique2);
-  library.impl("unique_consecutive", &unique_consecutive);
-  library.impl("unique_dim", &unique_dim);
-  library.impl("unique_dim_consecutive", &unique_dim_consecutive);
+  native<&unique>(library, "_unique");
+  native<&unique2>(library, "_unique2");
+  native<&unique_consecutive>(library, "unique_consecutive");
+  native<&unique_dim>(library, "unique_dim");
+  native<&unique_dim_consecutive>(library, "unique_dim_consecutive");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -18,22 +19,24 @@ from typing import Any
 os.environ.setdefault("LP_NUM_THREADS", "0")
 
 Answer = tuple[str, str]
+Task = tuple[str, str, bool, int | None]  # the arguments of try_op
 
 
-def try_op(name: str, dtype_name: str, backward: bool) -> Answer:
+def try_op(name: str, dtype_name: str, backward: bool, samples: int | None) -> Answer:
     import torch
 
     from tests.ops import opinfo
+    from tests.ops.native_ops import tolerance
 
     op, dtype = opinfo.opinfos()[name], getattr(torch, dtype_name)
     torch.webgpu.reset_cpu_fallbacks()
     tried = 0
     try:
-        for call in opinfo.samples_of(op, dtype):
-            tried += opinfo.check_forward(op, call, {}, native=False)
+        for call in itertools.islice(opinfo.samples_of(op, dtype), samples):
+            tried += opinfo.check_forward(op, call, tolerance(name, dtype), native=False)
         if backward and op.supports_autograd and dtype.is_floating_point:
-            for call in opinfo.samples_of(op, dtype, grad=True):
-                opinfo.check_gradients(op, call, {}, native=False)
+            for call in itertools.islice(opinfo.samples_of(op, dtype, grad=True), samples):
+                opinfo.check_gradients(op, call, tolerance(name, dtype, True), native=False)
     except AssertionError as error:
         return "wrong", " ".join(str(error).split())
     except Exception as error:
@@ -62,10 +65,10 @@ class Worker:
         self.process = context.Process(target=work, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()
-        self.task: tuple[str, str, bool] | None = None
+        self.task: Task | None = None
         self.deadline = 0.0
 
-    def start(self, task: tuple[str, str, bool], limit: float) -> None:
+    def start(self, task: Task, limit: float) -> None:
         self.task, self.deadline = task, time.monotonic() + limit
         self.pipe.send(task)
 
@@ -86,7 +89,10 @@ class Worker:
         self.process.join(5)
 
 
-def run(names: list[str], dtype: str, backward: bool, jobs: int, limit: float) -> dict[str, Answer]:
+def run(
+    names: list[str], dtype: str, backward: bool, jobs: int, limit: float, samples: int | None = None
+) -> dict[str, Answer]:
+    """Tries each op on its first `samples`, or on all."""
     answers: dict[str, Answer] = {}
     waiting = collections.deque(names)
     workers: list[Worker | None] = [None] * jobs
@@ -96,7 +102,7 @@ def run(names: list[str], dtype: str, backward: bool, jobs: int, limit: float) -
                 if waiting:
                     fresh = worker is None
                     workers[slot] = worker = worker or Worker()
-                    worker.start((waiting.popleft(), dtype, backward), limit + 30 * fresh)  # the import of op_db too
+                    worker.start((waiting.popleft(), dtype, backward, samples), limit + 30 * fresh)  # op_db too
                 continue
             answer = worker.answer()
             if answer is not None:

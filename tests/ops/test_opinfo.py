@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.ops.native_ops import EXPECTED_FAILURES, NATIVE, TOLERANCES
+from tests.ops.native_ops import EXPECTED_FAILURES, NATIVE, tolerance
 from tests.ops.opinfo import (
     Call,
     calls,
@@ -37,10 +37,6 @@ def cases(check: str, dtypes: tuple[torch.dtype, ...], applies: Callable[[Any], 
             marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
             found.append(pytest.param(name, dtype, id=f"{name}-{name_of(dtype)}", marks=marks))
     return found
-
-
-def tolerance(name: str, dtype: torch.dtype) -> dict[str, float]:
-    return TOLERANCES.get((name, dtype)) or TOLERANCES.get((name, None)) or {}
 
 
 @pytest.mark.parametrize(("name", "dtype"), cases("samples", DTYPES))
@@ -82,7 +78,7 @@ def test_out(name: str, dtype: torch.dtype) -> None:
 def test_gradients(name: str, dtype: torch.dtype) -> None:
     op = opinfos()[name]
     for call in samples_of(op, dtype, grad=True):
-        check_gradients(op, call, tolerance(name, dtype))
+        check_gradients(op, call, tolerance(name, dtype, gradient=True))
 
 
 def refuses(op: Any, call: Call, pattern: str) -> None:
