@@ -30,7 +30,9 @@ def table_of(answers: dict[str, dict[str, str]]) -> list[str]:
     names = sorted({op for by_op in answers.values() for op in by_op}, key=str.lower)
     lines = [f"| op | {' | '.join(answers)} |", f"|---|{'---|' * len(answers)}"]
     for op in names:
-        lines.append(f"| `{op}` | {' | '.join(MARKS.get(by_op.get(op, 'none'), 'error') for by_op in answers.values())} |")
+        lines.append(
+            f"| `{op}` | {' | '.join(MARKS.get(by_op.get(op, 'none'), 'error') for by_op in answers.values())} |"
+        )
     return lines
 
 

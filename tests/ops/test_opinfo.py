@@ -23,6 +23,7 @@ from tests.ops.opinfo import (
 from tests.support import DEVICE, DTYPES, name_of, outcome
 
 GRADIENTS = (torch.float32,)  # the others differ in storage alone
+STORAGES = (torch.float32, torch.float16, torch.int64, torch.bool)  # elements of 4, 2, 8 and 1 bytes
 
 
 def cases(check: str, dtypes: tuple[torch.dtype, ...], applies: Callable[[Any], Any] = lambda op: True) -> list[Any]:
@@ -46,7 +47,7 @@ def test_samples(name: str, dtype: torch.dtype) -> None:
     assert tried > 0, "not one sample that the device can hold"
 
 
-@pytest.mark.parametrize(("name", "dtype"), cases("noncontiguous", DTYPES))
+@pytest.mark.parametrize(("name", "dtype"), cases("noncontiguous", STORAGES))
 def test_noncontiguous(name: str, dtype: torch.dtype) -> None:
     op = opinfos()[name]
     for call in samples_of(op, dtype, "noncontiguous"):
@@ -60,14 +61,14 @@ def test_reference(name: str, dtype: torch.dtype) -> None:
         check_forward(op, call, tolerance(name, dtype))
 
 
-@pytest.mark.parametrize(("name", "dtype"), cases("inplace", DTYPES, lambda op: op.inplace_variant is not None))
+@pytest.mark.parametrize(("name", "dtype"), cases("inplace", STORAGES, lambda op: op.inplace_variant is not None))
 def test_inplace(name: str, dtype: torch.dtype) -> None:
     op = opinfos()[name]
     for call in samples_of(op, dtype):
         check_inplace(op, call, tolerance(name, dtype))
 
 
-@pytest.mark.parametrize(("name", "dtype"), cases("out", DTYPES, lambda op: op.supports_out))
+@pytest.mark.parametrize(("name", "dtype"), cases("out", STORAGES, lambda op: op.supports_out))
 def test_out(name: str, dtype: torch.dtype) -> None:
     op = opinfos()[name]
     for call in samples_of(op, dtype):
