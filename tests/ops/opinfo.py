@@ -19,8 +19,8 @@ from tests.support import DEVICE, DTYPES, assert_same, clone_layout, on_device, 
 # What the device can store. Samples that hold, or lead to, anything else are not for it.
 STORED = (*DTYPES, torch.complex64)
 HALVES = (torch.float16, torch.bfloat16)
-# Ops whose result has no values yet, or random ones: shape, dtype, strides and device are compared. That the numbers are
-# right is the business of test_random.py.
+# Ops whose result has no values yet, or random ones: shape, dtype, strides and device are compared. That the numbers
+# are right is the business of test_random.py.
 UNINITIALIZED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
 RANDOM = (
     *("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "rand_like", "randint"),
@@ -147,7 +147,7 @@ def as_float32(values: Any) -> Any:
 
 
 def rounded_once(op: OpInfo, call: Call, expected: Any) -> Any:
-    """The CPU's result of float32 arithmetic, rounded to the dtype of `expected`: its kernels round after every step."""
+    """The CPU's result of float32 arithmetic, rounded to the dtype of `expected`; its own kernels round each step."""
     first, args, kwargs = as_float32(call.cpu)
     result = op.op(first, *args, **kwargs)
     return tree_map(lambda x, y: x.to(y.dtype) if isinstance(x, torch.Tensor) else x, result, expected)
@@ -156,7 +156,7 @@ def rounded_once(op: OpInfo, call: Call, expected: Any) -> Any:
 def compare(
     op: OpInfo, call: Call, actual: Any, expected: Any, message: str, tolerance: dict[str, float], strides: bool = True
 ) -> None:
-    """A half that is float32's result rounded once is right too, though the CPU, which rounds more often, is not there."""
+    """A half that is float32's result rounded once is right too: the CPU rounds more often, and is not there."""
     try:
         compare_to(op, call, actual, expected, message, tolerance, strides)
     except AssertionError:

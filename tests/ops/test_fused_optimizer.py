@@ -32,7 +32,8 @@ def parameters(device: str, dtype: torch.dtype) -> list[torch.Tensor]:
 def train(make: Callable[..., torch.optim.Optimizer], device: str, dtype: torch.dtype, rate: Any, options: Any) -> Made:
     weights = parameters(device, dtype)
     # PyTorch's own fused SGD leaves bfloat16 parameters on the CPU as they are
-    optimizer = make(weights, lr=rate, fused=device == DEVICE or dtype == torch.float32, **options)
+    broken = device == "cpu" and make is torch.optim.SGD and dtype == torch.bfloat16
+    optimizer = make(weights, lr=rate, fused=not broken, **options)
     generator = torch.Generator().manual_seed(4)
     for _ in range(3):
         for weight in weights:
@@ -53,9 +54,11 @@ def test_fused(name: str, dtype: torch.dtype) -> None:
     make, options = CASES[name]
     expected = train(make, "cpu", dtype, 0.1, options)
     actual = run_on_device(train, make, DEVICE, dtype, 0.1, options)
-    close = {"rtol": 1e-5, "atol": 1e-6} if dtype == torch.float32 else {}
+    close = {"rtol": 1e-5, "atol": 1e-6}
+    if dtype == torch.bfloat16:
+        close = {"rtol": 1.6e-2, "atol": 0.05}  # three steps, each rounded: weights near 3 that move to 0
     assert_same([x.detach() for x in actual[0]], [x.detach() for x in expected[0]], name, **close)
-    assert_same(states(*actual), states(*expected), name, strides=False)
+    assert_same(states(*actual), states(*expected), name, strides=False, **close)
 
 
 def test_one_launch_per_parameter() -> None:
@@ -85,7 +88,12 @@ def test_scaled_gradients(overflowed: float) -> None:
         moments = [torch.zeros(9, device=device) for _ in range(2)]
         torch._fused_adamw_(
             *(weights, gradients, moments[:1], moments[1:], [], [torch.ones((), device=device)]),
-            **{"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-8, "amsgrad": False},
+            lr=0.1,
+            beta1=0.9,
+            beta2=0.99,
+            weight_decay=0.0,
+            eps=1e-8,
+            amsgrad=False,
             maximize=False,
             grad_scale=torch.tensor(8.0, device=device),
             found_inf=torch.tensor(overflowed, device=device),
