@@ -74,9 +74,9 @@ def main() -> None:
     text = [
         "# Operations by dtype",
         "",
-        "Written by `make op-table`: PyTorch's own OpInfos, each run on the device with its first samples. *native*: all",
-        "of the work ran on the device. *fallback*: right, with part of it on the CPU. *differs*: further from the CPU's",
-        "result than PyTorch's tolerance for the dtype. *error*: refused. Empty: the CPU does not have that dtype either.",
+        "Written by `make op-table`: PyTorch's own OpInfos, each run on the device with its first samples. *native*:",
+        "all of the work ran on the device. *fallback*: right, with part of it on the CPU. *differs*: further from the",
+        "CPU's result than PyTorch's tolerance for the dtype. *error*: refused. Empty: the CPU lacks that dtype too.",
         "float64 and complex128 do not exist on the device.",
         "",
         *summary_of(answers),
