@@ -1,4 +1,5 @@
 // Arithmetic whose rules PyTorch's own implementations carry, over kernels of ours: powers, rounding, shifts, logic.
+#include <ATen/ScalarOps.h>
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/Pow.h>
 #include <ATen/native/UnaryOps.h>
@@ -14,6 +15,8 @@
 #include <ATen/ops/lshift_native.h>
 #include <ATen/ops/nan_to_num_native.h>
 #include <ATen/ops/nextafter_native.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/pow_meta.h>
 #include <ATen/ops/pow_native.h>
 #include <ATen/ops/remainder_native.h>
 #include <ATen/ops/round_native.h>
@@ -70,6 +73,14 @@ struct Divide {
                                 : dtype == at::kBFloat16 ? kDivTruncBFloat16
                                                          : kDivTrunc;
     elementwise(op, !mode ? kDivTrue : *mode == "trunc" ? trunc : kDivFloor, dtype);
+  }
+};
+
+// PyTorch's own makes a float64 tensor of the base, on the device; here it stays a number of the host's.
+struct PowerOfNumber {
+  template <class Op>
+  static void run(Op& op, const at::Scalar& base, const at::Tensor& exponent) {
+    at::pow_out(op.outputs[0], at::native::wrapped_scalar_tensor(base), exponent);
   }
 };
 
@@ -168,8 +179,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&at::native::conj_physical_out>(library, "conj_physical.out");
   native<&at::native::isnan>(library, "isnan");
 
-  native<&Forms<at::native::structured_pow_Scalar_out, Native>::functional>(library, "pow.Scalar");
-  native<&Forms<at::native::structured_pow_Scalar_out, Native>::out>(library, "pow.Scalar_out");
+  native<&Forms<at::meta::structured_pow_Scalar, PowerOfNumber>::functional>(library, "pow.Scalar");
+  native<&Forms<at::meta::structured_pow_Scalar, PowerOfNumber>::out>(library, "pow.Scalar_out");
   native<&Forms<at::native::structured_pow_Tensor_Scalar_out, Native>::inplace>(library, "pow_.Scalar");
   native<&scale>(library, "ldexp.Tensor");
   native<&scale_>(library, "ldexp_");

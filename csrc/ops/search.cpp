@@ -8,8 +8,8 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/library.h>
 
-#include "ops/native.h"
 #include "ops/indexed.h"
+#include "ops/native.h"
 #include "ops/structured.h"
 
 namespace torch_webgpu {
@@ -140,6 +140,7 @@ at::Tensor& isin_scalar_tensor_out(const at::Scalar& element, const at::Tensor& 
   Structured<at::meta::structured_isin_Scalar_Tensor> op(Form::out);
   op.outputs[0] = out;
   op.meta(element, tests, assume_unique, invert);
+  at::native::resize_output(out, {});  // the meta says {0}
   isin(number(element), tests, invert, out);
   return out;
 }

@@ -1,4 +1,5 @@
 // The table of special functions: formulas in wgsl/special/.
+#include <ATen/native/UnaryOps.h>
 #include <ATen/ops/digamma_meta.h>
 #include <ATen/ops/i0_meta.h>
 #include <ATen/ops/igamma_meta.h>
@@ -79,6 +80,15 @@ struct Polygamma {
     register_forms<Pointwise<at::meta::structured_##name, row>>(library, #name, "", "out"); \
   }
 
+constexpr PointwiseRow kKaiser =
+    make_row("kaiser_window", "special_i0(s1 * sqrt(max(1.0 - (a / s0 - 1.0) * (a / s0 - 1.0), 0.0))) / special_i0(s1)",
+             kFloats, "special/bessel_modified");
+
+void kaiser_window(at::TensorIteratorBase& iterator, int64_t length, double beta) {
+  const at::Scalar half(static_cast<double>(length - 1) / 2), shape(beta);
+  elementwise(iterator, kKaiser, iterator.common_dtype(), {&half, &shape});
+}
+
 // clang-format off
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   //       name                                        formula                                file
@@ -120,6 +130,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   SPECIAL( special_hermite_polynomial_he,              "hermite_he(a, b)",                      "special/polynomials")
   SPECIAL( special_laguerre_polynomial_l,              "laguerre_l(a, b)",                      "special/polynomials")
   SPECIAL( special_legendre_polynomial_p,              "legendre_p(a, b)",                      "special/polynomials")
+  at::native::kaiser_window_stub.set_privateuse1_dispatch_ptr(&kaiser_window);
   native<&Polygamma::functional>(library, "polygamma");
   native<&Polygamma::out>(library, "polygamma.out");
 }

@@ -1,9 +1,10 @@
 """Tensors that reach further than one storage binding may (128 MiB on many adapters)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from tests.support import DEVICE, name_of, on_device, run_on_device
 
@@ -93,3 +94,61 @@ def test_views_far_into_the_storage() -> None:
         edge.add_(1)
     x[128 * MIB - 3 : 128 * MIB + 3] += 1
     assert torch.equal(moved.cpu(), x)
+
+
+# Every family at the adapter's limit and beyond it: right, or refused by the limit's name.
+
+
+def exact(x: torch.Tensor) -> torch.Tensor:
+    """Integers whose sums have no rounding."""
+    return x.remainder(3)
+
+
+FAMILIES: dict[str, tuple[torch.dtype, Callable[[torch.Tensor], torch.Tensor]]] = {
+    "pointwise": (torch.float32, lambda x: torch.where(x > 100, x * 2, -x)),
+    "sum": (torch.int32, lambda x: x.sum()),
+    "sum over columns": (torch.float32, lambda x: exact(x)[: x.numel() // 1024 * 1024].view(-1, 1024).sum(0)),
+    "amax": (torch.float32, lambda x: x.amax()),
+    "argmax": (torch.float32, lambda x: x.argmax()),
+    "any": (torch.uint8, lambda x: (x == 300).any()),
+    "softmax": (torch.float32, lambda x: (x / 1e7)[: x.numel() // 512 * 512].view(-1, 512).softmax(1)),
+    "cumsum": (torch.int32, lambda x: x.cumsum(0, dtype=torch.int32)),
+    "sort": (torch.uint8, lambda x: x[: x.numel() // 8].sort().values),
+    "topk": (torch.float32, lambda x: x.topk(3).values),
+    "median": (torch.int32, lambda x: x.median()),
+    "gather": (torch.float32, lambda x: x.index_select(0, torch.arange(x.numel() - 1, 0, -9973, device=x.device))),
+    "index": (torch.float32, lambda x: x[torch.arange(0, x.numel(), 9973, device=x.device)]),
+    "index_put": (torch.float32, lambda x: x.index_fill_(0, torch.tensor([0, x.numel() - 1], device=x.device), 7.0)),
+    "scatter_add": (torch.int32, lambda x: x.scatter_add_(0, torch.tensor([x.numel() - 1], device=x.device), x[:1])),
+    "embedding": (
+        torch.float32,
+        lambda x: F.embedding(
+            torch.tensor([0, x.numel() // 64 - 1], device=x.device), x[: x.numel() // 64 * 64].view(-1, 64)
+        ),
+    ),
+    "nonzero": (torch.uint8, lambda x: (x[-(x.numel() // 8) :] == 77).nonzero()),
+    "masked_select": (torch.float32, lambda x: x.masked_select(x > 8.3e6)),
+    "cat": (torch.uint8, lambda x: torch.cat((x[:5], x))),
+    "flip": (torch.int32, lambda x: x.flip(0)),
+    "histc": (torch.float32, lambda x: x.histc(5, 0, 8.4e6)),
+    "random": (torch.float32, lambda x: (x.uniform_() < 1).all()),
+    "quantize": (torch.float32, lambda x: torch.quantize_per_tensor(x, 4e4, 0, torch.quint8).int_repr()),
+    "matmul": (torch.float32, lambda x: exact(x)[: x.numel() // 2048 * 2048].view(-1, 2048) @ exact(x[:2048])),
+}
+
+
+@pytest.mark.parametrize("beyond", (False, True), ids=("at the limit", "beyond"))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_family(family: str, beyond: bool) -> None:
+    dtype, run = FAMILIES[family]
+    count = beyond_one_binding(dtype)
+    limit = torch.webgpu.get_device_properties().limits["maxStorageBufferBindingSize"]
+    x = pattern(count if beyond else min(limit // dtype.itemsize, 100_000_000), dtype)
+    moved = x.to(DEVICE)
+    try:
+        actual = run(moved).cpu()
+    except RuntimeError as error:
+        assert "maxStorageBufferBindingSize" in str(error)
+        assert beyond, f"refused what one binding holds: {error}"
+        return
+    torch.testing.assert_close(actual, run(x), rtol=1e-5, atol=0)
