@@ -5,8 +5,20 @@ fn gelu_backward(grad: f32, x: f32) -> f32 {
   let cdf = 0.5 * (1.0 + erf_f32(x * 0.70710678));
   return grad * fma(x * 0.39894228, exp_f32(-0.5 * x * x), cdf);
 }
-// 0.5 * (1 + tanh(u)) is the logistic function of 2 u.
-fn gelu_tanh(x: f32) -> f32 { return x * sigmoid_f32(1.59576912 * fma(0.044715 * x * x, x, x)); }
+// x * 0.5 * (1 + tanh(u)) is x / (1 + e^(-2 u)); where that is nothing for a factor of x's size, it is 0. The exponential is
+// that of softmax: adding 1.5 * 2^23 rounds to an integer, which stands in the low bits.
+fn gelu_tanh(x: f32) -> f32 {
+  let u = -1.59576912 * fma(0.044715 * x * x, x, x);
+  let c = clamp(u, -80.0, 80.0);
+  let bits = bitcast<u32>(fma(c, 1.44269504, 12582912.0));
+  let r = fma(f32(bitcast<i32>(bits - 0x4b400000u)), -0.693147181, c);
+  var p = fma(r, 0.00829031, 0.04189794);
+  p = fma(r, p, 0.16667636);
+  p = fma(r, p, 0.49999149);
+  p = fma(r, p, 0.99999971);
+  p = fma(r, p, 1.0);
+  return x / fma(p, bitcast<f32>((bits << 23u) + 0x3f800000u), 1.0) * select(1.0, 0.0, u > 80.0);
+}
 fn gelu_tanh_backward(grad: f32, x: f32) -> f32 {
   let s = sigmoid_f32(1.59576912 * fma(0.044715 * x * x, x, x));
   return grad * (s + x * s * (1.0 - s) * 1.59576912 * fma(0.134145 * x, x, 1.0));
