@@ -119,7 +119,10 @@ FAMILIES: dict[str, tuple[torch.dtype, Callable[[torch.Tensor], torch.Tensor]]] 
     "gather": (torch.float32, lambda x: x.index_select(0, torch.arange(x.numel() - 1, 0, -9973, device=x.device))),
     "index": (torch.float32, lambda x: x[torch.arange(0, x.numel(), 9973, device=x.device)]),
     "index_put": (torch.float32, lambda x: x.index_fill_(0, torch.tensor([0, x.numel() - 1], device=x.device), 7.0)),
-    "scatter_add": (torch.int32, lambda x: x.scatter_add_(0, torch.tensor([x.numel() - 1], device=x.device), x[:1])),
+    "scatter_add": (
+        torch.int32,
+        lambda x: x.scatter_add_(0, torch.tensor([x.numel() - 1], device=x.device), x[:1].clone()),
+    ),
     "embedding": (
         torch.float32,
         lambda x: F.embedding(
