@@ -86,11 +86,11 @@ struct Composed<Op, void (Base::*)(Args...), void (Op::*)(All...)> {
   using Registered = Forms<std::make_index_sequence<kOutputs>>;
 };
 
-#define COMPOSED(name, out_overload)                                                       \
-  {                                                                                        \
-    using Forms = Composed<at::native::structured_##name##_out>::Registered;               \
-    native<&Forms::functional>(library, #name);                                            \
-    native<&Forms::out>(library, #name "." #out_overload);                                 \
+#define COMPOSED(name, out_overload)                                         \
+  {                                                                          \
+    using Forms = Composed<at::native::structured_##name##_out>::Registered; \
+    native<&Forms::functional>(library, #name);                              \
+    native<&Forms::out>(library, #name "." #out_overload);                   \
   }
 
 }  // namespace torch_webgpu

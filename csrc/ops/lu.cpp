@@ -1,4 +1,5 @@
-// LU factors with partial pivoting, half of the columns after the other; determinants, inverses and solutions from them.
+// LU factors with partial pivoting, half of the columns after the other; determinants, inverses and solutions from
+// them.
 #include <ATen/native/BatchLinearAlgebra.h>
 #include <ATen/native/LinearAlgebraUtils.h>
 #include <ATen/ops/_linalg_det_native.h>
@@ -21,11 +22,10 @@
 namespace torch_webgpu {
 namespace {
 
-constexpr Program kPanel =
-    make_grouped(make_program("lu_factor", "lu", "T:a! u:pivots! u:info!",
-                              "rows columns first last batch row column pivots_batch pivoting"));
-constexpr Program kSwaps = make_grouped(make_program(
-    "lu_pivots", "row_swaps", "T:b! u:pivots", "count rows columns batch row column pivots_batch reversed"));
+constexpr Program kPanel = make_grouped(make_program("lu_factor", "lu", "T:a! u:pivots! u:info!",
+                                                     "rows columns first last batch row column pivots_batch pivoting"));
+constexpr Program kSwaps = make_grouped(make_program("lu_pivots", "row_swaps", "T:b! u:pivots",
+                                                     "count rows columns batch row column pivots_batch reversed"));
 
 constexpr int64_t kLeaf = 16;
 

@@ -50,7 +50,9 @@ void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initi
   std::copy(operands.begin(), operands.end(), used);
   uint8_t copied = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (program.grouped || !used[i].defined() || !(program.written >> i & 1) || !shares_buffer(used, operands.size(), i)) continue;
+    if (program.grouped || !used[i].defined() || !(program.written >> i & 1) ||
+        !shares_buffer(used, operands.size(), i))
+      continue;
     copied |= 1u << i;
     used[i] = used[i].clone(at::MemoryFormat::Contiguous);
   }

@@ -17,8 +17,8 @@
 namespace torch_webgpu {
 namespace {
 
-constexpr Program kPanel = make_grouped(make_program(
-    "geqrf", "qr", "T:a! T:tau!", "rows first last batch row column tau_batch", "", "workgroup"));
+constexpr Program kPanel = make_grouped(
+    make_program("geqrf", "qr", "T:a! T:tau!", "rows first last batch row column tau_batch", "", "workgroup"));
 constexpr int64_t kWidth = 16;
 
 // The product H1 H2 ... of a panel's reflections, as 1 - V T V^T with T = M^-1 diag(tau), where M is the upper triangle

@@ -17,7 +17,7 @@ namespace {
 constexpr Program kTriangular =
     make_grouped(make_program("solve_triangular", "triangular", "T:a T:b!",
                               "size columns a_batch a_row a_column b_batch b_row b_column reversed unit"));
-constexpr uint32_t kAlong = 0, kAcross = 1;
+constexpr uint32_t kAlong = 0, kAcross = 1, kTiled = 2;
 
 c10::SmallVector<int64_t, 3> batch_sizes(const at::Tensor& tensor) {
   return {at::native::batchCount(tensor), tensor.size(-2), tensor.size(-1)};
@@ -45,8 +45,9 @@ void subtract_product(const at::Tensor& out, const at::Tensor& a, const at::Tens
 void solve_triangular(const at::Tensor& a, const at::Tensor& b, bool upper, bool unit) {
   const int64_t size = b.size(1), columns = b.size(2), batches = b.size(0);
   if (b.numel() == 0) return;
-  const bool across = columns >= 4;
-  const int64_t leaf = across ? 32 : 1024;
+  // Few columns leave lanes without one; a software adapter gains by every load that it saves.
+  const uint32_t way = columns < 4 ? kAlong : columns >= 16 && target().software ? kTiled : kAcross;
+  const int64_t leaf = way == kAlong ? 1024 : 32;
   if (size > leaf) {
     const int64_t head = head_of(size, leaf), tail = size - head;
     const at::Tensor b1 = block(b, 0, head, 0, columns), b2 = block(b, head, tail, 0, columns);
@@ -62,11 +63,10 @@ void solve_triangular(const at::Tensor& a, const at::Tensor& b, bool upper, bool
     }
     return;
   }
-  const int64_t lanes = target().workgroup, tiles = (columns + lanes - 1) / lanes;
-  const Tasks tasks = across ? Tasks{batches * tiles, size * size * lanes} : Tasks{batches * columns, size * size};
-  run(kTriangular, at::kFloat, tasks, {a, b},
-      {size, columns, a.stride(0), a.stride(1), a.stride(2), b.stride(0), b.stride(1), b.stride(2), upper, unit},
-      across ? kAcross : kAlong);
+  const int64_t each = way == kAlong ? 1 : target().workgroup * (way == kTiled ? 4 : 1),
+                tiles = (columns + each - 1) / each;
+  run(kTriangular, at::kFloat, {batches * tiles, size * size * each}, {a, b},
+      {size, columns, a.stride(0), a.stride(1), a.stride(2), b.stride(0), b.stride(1), b.stride(2), upper, unit}, way);
 }
 
 namespace {
