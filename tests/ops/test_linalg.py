@@ -328,7 +328,7 @@ def test_matrix_exp_of_special_inputs() -> None:
     for a in (torch.zeros(3, 3), torch.full((2, 2), float("nan")), torch.zeros(2, 0, 0), torch.zeros(0, 2, 2)):
         assert_same(run_on_device(linalg.matrix_exp, to_device(a)), linalg.matrix_exp(a))
     halves = square(3, 4).to(torch.float16)
-    expected = linalg.matrix_exp(halves)
+    expected = linalg.matrix_exp(halves.float()).half()  # in half precision the CPU's are not numbers
     assert_same(run_on_device(linalg.matrix_exp, to_device(halves)), expected, rtol=4e-3, atol=4e-3)
 
 
@@ -394,5 +394,5 @@ def test_what_stays_on_the_cpu_works() -> None:
             expected, actual = function(here), function(there)
             expected.sum().backward()
             actual.sum().backward()
-        assert_same(actual, expected, name, rtol=1e-3, atol=1e-3)
+        assert_same(actual, expected, name, rtol=1e-3, atol=1e-3, strides=False)
         assert_same(there.grad, here.grad, name, rtol=1e-2, atol=1e-3, strides=False)
