@@ -44,6 +44,15 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
+def positive_inputs() -> Inputs:
+    x = torch.randn(256, 256)
+    return (x @ x.mT + 256 * torch.eye(256),)
+
+
+def system_inputs() -> Inputs:
+    return torch.randn(256, 256) + 16 * torch.eye(256), torch.randn(256, 1)
+
+
 def gather_inputs() -> Inputs:
     return torch.randn(2048, 1024), torch.randint(1024, (2048, 1024))
 
@@ -114,4 +123,11 @@ LAYERS = (
     Workload("LSTM 128-256, 32 steps of batch 8", None, module(lambda: nn.LSTM(128, 256), 32, 8, 128), lstm),
 )
 
-WORKLOADS = (*POINTWISE, *REDUCTIONS, *ORDER, *PRODUCTS, *LAYERS)
+LINALG = (
+    Workload("cholesky 256", None, positive_inputs, torch.linalg.cholesky),
+    Workload("solve 256, one right side", None, system_inputs, torch.linalg.solve),
+    Workload("inv 32x64x64", None, lambda: (torch.randn(32, 64, 64) + 16 * torch.eye(64),), torch.linalg.inv),
+    Workload("qr 128", None, randn((128, 128)), lambda x: torch.linalg.qr(x).R),
+)
+
+WORKLOADS = (*POINTWISE, *REDUCTIONS, *ORDER, *PRODUCTS, *LAYERS, *LINALG)

@@ -17,8 +17,8 @@ KernelSource print(const Launch& launch) {
 int64_t ceil_div(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 // As chunks_of, but a task may be long.
-Chunks chunks_of_work(Tasks tasks) {
-  const int64_t workgroup = target().workgroup, rounds = ceil_div(tasks.count, workgroup);
+Chunks chunks_of_work(Tasks tasks, int64_t workgroup) {
+  const int64_t rounds = ceil_div(tasks.count, workgroup);
   int64_t groups = std::min<int64_t>(rounds, 65535);
   if (target().software) groups = std::clamp<int64_t>(std::min(rounds, tasks.count * tasks.work / 2048), 1, 16);
   const int64_t chunk = ceil_div(rounds, groups) * workgroup;
@@ -50,7 +50,9 @@ void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initi
   std::copy(operands.begin(), operands.end(), used);
   uint8_t copied = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (!used[i].defined() || !(program.written >> i & 1) || !shares_buffer(used, operands.size(), i)) continue;
+    if (program.grouped || !used[i].defined() || !(program.written >> i & 1) ||
+        !shares_buffer(used, operands.size(), i))
+      continue;
     copied |= 1u << i;
     used[i] = used[i].clone(at::MemoryFormat::Contiguous);
   }
@@ -78,7 +80,7 @@ void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initi
     spec.operands[i].binding = bind(launch, buffer) & 15;
   }
   TORCH_CHECK(tasks.count < (int64_t{1} << 32), "webgpu: ", program.name, ": more than 2^32 elements");
-  const auto [groups, chunk] = chunks_of_work(tasks);
+  const auto [groups, chunk] = chunks_of_work(tasks, program.grouped ? 1 : target().workgroup);
   words[ProgramParams::kTasks] = static_cast<uint32_t>(tasks.count);
   words[ProgramParams::kChunk] = chunk;
   uint32_t word = ProgramParams::kNamed;

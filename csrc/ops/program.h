@@ -1,4 +1,5 @@
-// Launches a kernel that is a file of wgsl/ over tensors: one task per invocation, in turns.
+// Launches a kernel that is a file of wgsl/ over tensors: one task per invocation or per
+// workgroup, in turns.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -14,7 +15,8 @@ struct Tasks {
 };
 
 // Operands in the order of the program's, undefined where left out; parameters in the order of its names. An operand
-// that is written and shares its buffer with another is written in a copy first: WebGPU binds no buffer twice.
+// that is written and shares its buffer with another is written in a copy first, unless the program is a grouped one:
+// WebGPU binds no buffer twice.
 void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initializer_list<at::Tensor> operands,
          std::initializer_list<int64_t> params, uint32_t variant = 0);
 

@@ -19,7 +19,7 @@ void resize_out(const at::Tensor& out, at::IntArrayRef sizes, at::IntArrayRef st
 
 // Meta is at::meta::structured_<op>: calling meta(...) on this object validates the arguments and fills `outputs`.
 template <class Meta, size_t Outputs = 1>
-struct Structured final : Meta {
+struct Structured : Meta {
   explicit Structured(Form form) : form(form) {}
 
   const at::Tensor& maybe_get_output(int64_t index) override { return outputs[index]; }

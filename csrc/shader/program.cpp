@@ -46,7 +46,7 @@ class Printer {
     }
     for (uint32_t i = 0; i < elements.size(); ++i) source_.bind(i, elements[i]);
     source_.use(compute_);
-    source_.use("program");
+    source_.use(spec_.program->grouped ? "program_group" : "program");
     source_.use(spec_.program->file);
     if (spec_.program->library) source_.use(spec_.program->library);
     source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nconst WORKGROUP = " +

@@ -1,5 +1,5 @@
-// Prints a kernel that is a plain file of wgsl/ with `fn run(task: u32)`: its operands become load_<name> and
-// store_<name>, its parameters functions.
+// Prints a kernel that is a plain file of wgsl/ with `fn run(task: u32)`, or `fn run(task: u32, lane: u32)` where a
+// workgroup works on a task together: its operands become load_<name> and store_<name>, its parameters functions.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,6 +21,9 @@ struct Program {
   const char* text = "";
   const char* library = nullptr;              // a further file below wgsl/
   uint8_t written = 0, quads = 0, pairs = 0;  // a bit per operand
+  // A workgroup takes a task, not an invocation, and the file orders its own loads and stores: operands that share a
+  // buffer stay in it.
+  bool grouped = false;
 };
 
 constexpr Program make_program(const char* name, const char* file, const char* operands, const char* params,
@@ -33,6 +36,11 @@ constexpr Program make_program(const char* name, const char* file, const char* o
     if (at[0] == 'q' && at[1] == ':') program.quads |= 1u << operand;
     if (at[0] == 'w' && at[1] == ':') program.pairs |= 1u << operand;
   }
+  return program;
+}
+
+constexpr Program make_grouped(Program program) {
+  program.grouped = true;
   return program;
 }
 
