@@ -7,6 +7,13 @@ const DEEP = (VARIANT & 4u) != 0u;
 const TAPS = select(select(2u, 1u, MODE == NEAREST), 4u, MODE == BICUBIC);
 const LAYERS = select(1u, TAPS, DEEP);
 
+// Places are found in the precision of the grid, as on the CPU: a neighbour taken instead is no error of rounding.
+fn cut(value: f32) -> f32 {
+  if ((VARIANT & 16u) != 0u) { return load_f16(store_f16(value)); }
+  if ((VARIANT & 32u) != 0u) { return load_bf16(store_bf16(value)); }
+  return value;
+}
+
 const BORDER = 1u;
 const REFLECTION = 2u;
 
@@ -24,9 +31,13 @@ struct Point {
   rate: f32,
 }
 
+// In two dimensions and in three the CPU takes different steps.
 fn unnormalize(coordinate: f32, size: u32) -> Point {
-  if (corners() != 0u) { return Point((coordinate + 1.0) / 2.0 * f32(size - 1u), f32(size - 1u) / 2.0); }
-  return Point(((coordinate + 1.0) * f32(size) - 1.0) / 2.0, f32(size) / 2.0);
+  let moved = cut(coordinate + 1.0);
+  let rate = f32(select(size, size - 1u, corners() != 0u)) / 2.0;
+  if (!DEEP) { return Point(cut(cut(moved * cut(rate)) - select(0.5, 0.0, corners() != 0u)), rate); }
+  if (corners() != 0u) { return Point(cut(cut(moved / 2.0) * f32(size - 1u)), rate); }
+  return Point(cut(cut(cut(moved * f32(size)) - 1.0) / 2.0), rate);
 }
 
 fn clip(point: Point, size: u32) -> Point {
@@ -38,11 +49,11 @@ fn clip(point: Point, size: u32) -> Point {
 
 fn reflect_at(point: Point, low: f32, span: f32) -> Point {
   if (span <= 0.0) { return Point(0.0, 0.0); }
-  let away = abs(point.at - low);
-  let rest = away - trunc(away / (2.0 * span)) * 2.0 * span;
+  let away = cut(abs(point.at - low));
+  let rest = cut(away - cut(trunc(cut(away / (2.0 * span))) * 2.0 * span));
   let mirrored = rest > span;
   let sign = select(1.0, -1.0, (point.at < low) != mirrored);
-  return Point(select(rest, 2.0 * span - rest, mirrored) + low, sign * point.rate);
+  return Point(cut(select(rest, cut(2.0 * span - rest), mirrored) + low), sign * point.rate);
 }
 
 fn padded(point: Point, size: u32) -> Point {
@@ -74,9 +85,9 @@ fn line_at(coordinate: f32, size: u32, stride: u32) -> Line {
   var line = Line(vec4<u32>(), vec4<bool>(), vec4<f32>(), vec4<f32>(), 0.0);
   var point = unnormalize(select(coordinate, -2.0, is_nan_f32(coordinate)), size);
   if (MODE == BICUBIC) {
-    let t = point.at - floor(point.at);
+    let t = cut(point.at - floor(point.at));
     for (var k = 0u; k < 4u; k++) {
-      let distance = t + 1.0 - f32(k);
+      let distance = cut(t + 1.0 - f32(k));
       let at = padded(Point(floor(point.at) - 1.0 + f32(k), 0.0), size).at;
       let slope = select(cubic_slope(distance, -0.75), -cubic_slope(-distance, -0.75), distance < 0.0);
       tap(&line, k, at, size, stride, cubic(abs(distance), -0.75), slope);
@@ -87,8 +98,9 @@ fn line_at(coordinate: f32, size: u32, stride: u32) -> Line {
     if (MODE == NEAREST) {
       tap(&line, 0u, round(point.at), size, stride, 1.0, 0.0);
     } else {
-      tap(&line, 0u, before, size, stride, before + 1.0 - point.at, -1.0);
-      tap(&line, 1u, before + 1.0, size, stride, point.at - before, 1.0);
+      let behind = cut(point.at - before);
+      tap(&line, 0u, before, size, stride, cut(1.0 - behind), -1.0);
+      tap(&line, 1u, before + 1.0, size, stride, behind, 1.0);
     }
   }
   line.rate = point.rate;

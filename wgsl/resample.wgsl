@@ -1,7 +1,8 @@
 // Interpolation, an axis at a time: an output is a weighted sum of the inputs around it.
 // x, eight words per axis (width, height, depth): inputs, outputs, stride of what is read, whether the axis is kept as
 // it is, scale; then the rate, the first and the last of the outputs that an input may be part of.
-// x(24u): whether corners are aligned.
+// x(24u): whether corners are aligned; x(25u): whether weights are rounded to the dtype of the output, as some of the
+// CPU's are.
 const LINEAR = 0u;
 const CUBIC = 1u;
 const SMOOTH_LINEAR = 2u;
@@ -65,21 +66,28 @@ fn filter_at(mode: u32, place: f32) -> f32 {
   return cubic(t, -0.5);
 }
 
+fn cut(value: f32) -> f32 { return value; }  // of cubic.wgsl: nothing
+
 fn sinc(t: f32) -> f32 {
   if (t == 0.0) { return 1.0; }
   let angle = 3.14159265 * t;
   return sin(angle) / angle;
 }
 
+fn trimmed(weight: f32) -> f32 {
+  if (x(25u) == 0u) { return weight; }
+  return rounded(weight);
+}
+
 // A tap outside stands for the input at the edge, which may so have several.
 fn weight(mode: u32, axis: u32, t: Taps, i: i32) -> f32 {
   if (kept(mode, axis) || t.first == t.last) { return 1.0; }
   if (mode >= SMOOTH_LINEAR) { return smooth_weight(mode, axis, t, i); }
-  if (mode == LINEAR) { return select(t.at, 1.0 - t.at, i == t.first); }
+  if (mode == LINEAR) { return trimmed(select(trimmed(t.at), 1.0 - trimmed(t.at), i == t.first)); }
   let last = inputs(axis) - 1;
   var total = 0.0;
   for (var k = 0; k < 4; k++) {
-    if (clamp(t.first + k, 0, last) == i) { total += cubic(abs(t.at + 1.0 - f32(k)), -0.75); }
+    if (clamp(t.first + k, 0, last) == i) { total += trimmed(cubic(abs(t.at + 1.0 - f32(k)), -0.75)); }
   }
   return total;
 }

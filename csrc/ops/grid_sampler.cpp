@@ -21,13 +21,16 @@ constexpr Program kForward = make_program("grid_sampler", "grid_sampler_forward"
 constexpr Program kBackward =
     make_program("grid_sampler_backward", "grid_sampler_backward", "T:input T:grid T:gradient a:sums! T:grid_gradient!",
                  GRID_PARAMS, "", "grid_sampler cubic");
-constexpr uint32_t kDeep = 4, kScatters = 8;
+constexpr uint32_t kDeep = 4, kScatters = 8, kHalf = 16, kBFloat16 = 32;
 
 struct Sampling {
   int64_t spatial, interpolation, padding;
   bool align_corners;
 
-  uint32_t variant() const { return static_cast<uint32_t>(interpolation) | (spatial == 3 ? kDeep : 0); }
+  uint32_t variant(at::ScalarType dtype) const {
+    const uint32_t rounding = dtype == at::kHalf ? kHalf : dtype == at::kBFloat16 ? kBFloat16 : 0;
+    return static_cast<uint32_t>(interpolation) | (spatial == 3 ? kDeep : 0) | rounding;
+  }
 };
 
 void check(const Sampling& how, const char* kernel, const Tensor& input, const Tensor& grid) {
@@ -62,14 +65,15 @@ Tensor forward(const Sampling& how, const char* kernel, const Tensor& input, con
   std::copy_n(grid.sizes().begin() + 1, how.spatial, sizes.begin() + 2);
   // Halves are written as words and converted: their stores would share words.
   Tensor output = empty_tensor(sizes, {}, word_dtype(input.scalar_type()));
-  if (output.numel() > 0) launch(kForward, how, how.variant(), input, grid, output, {input, grid, output});
+  if (output.numel() > 0)
+    launch(kForward, how, how.variant(grid.scalar_type()), input, grid, output, {input, grid, output});
   return output.to(input.scalar_type());
 }
 
 std::tuple<Tensor, Tensor> backward(const Sampling& how, const char* kernel, const Tensor& grad_output,
                                     const Tensor& given, const Tensor& grid, std::array<bool, 2> wanted) {
   check(how, kernel, given, grid);
-  at::globalContext().alertNotDeterministic(how.spatial == 2 ? "grid_sampler_2d_backward" : "grid_sampler_3d_backward");
+  at::Context::alertNotDeterministic(how.spatial == 2 ? "grid_sampler_2d_backward" : "grid_sampler_3d_backward");
   const Tensor input = given.contiguous();
   Tensor sums =
       wanted[0] ? at::zeros(input.sizes(), input.options().dtype(at::kFloat)) : empty_tensor({1}, {}, at::kFloat);
@@ -78,7 +82,7 @@ std::tuple<Tensor, Tensor> backward(const Sampling& how, const char* kernel, con
   if (grad_output.numel() == 0) {
     grid_gradient.zero_();
   } else {
-    launch(kBackward, how, how.variant() | (wanted[0] ? kScatters : 0), input, grid, grad_output,
+    launch(kBackward, how, how.variant(grid.scalar_type()) | (wanted[0] ? kScatters : 0), input, grid, grad_output,
            {input, grid, grad_output, sums, grid_gradient});
   }
   return {wanted[0] ? sums.to(input.scalar_type()) : Tensor(), grid_gradient.to(grid.scalar_type())};

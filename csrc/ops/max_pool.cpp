@@ -8,9 +8,11 @@
 #include <ATen/ops/adaptive_max_pool3d_meta.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/fractional_max_pool2d_backward_meta.h>
 #include <ATen/ops/fractional_max_pool2d_meta.h>
 #include <ATen/ops/fractional_max_pool3d_meta.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/max_pool2d_with_indices_backward_meta.h>
 #include <ATen/ops/max_pool2d_with_indices_meta.h>
 
@@ -79,7 +81,7 @@ std::tuple<Tensor&, Tensor&> max_pool3d_out(const Tensor& input, IntArrayRef ker
   const int64_t depth = size(2), height = size(1), width = size(0);
   at::native::pool3d_shape_check(input, input.size(-4), k[2], k[1], k[0], s[2], s[1], s[0], p[2], p[1], p[0], d[2],
                                  d[1], d[0], input.size(-3), input.size(-2), input.size(-1), depth, height, width,
-                                 "max_pool3d_with_indices()");
+                                 "max_pool3d_with_indices_out_cpu_template()");
   auto sizes = input.sizes().vec();
   std::copy_n(std::array{depth, height, width}.begin(), 3, sizes.end() - 3);
   const auto format = input.dim() == 5 ? input.suggest_memory_format() : at::MemoryFormat::Contiguous;
@@ -102,10 +104,10 @@ Tensor& max_pool3d_backward_out(const Tensor& grad_output, const Tensor& input, 
                                 Tensor& grad_input) {
   const Windows windows = check_max_pool3d(kernel, stride, padding, dilation, input);
   const auto& [k, s, p, d] = std::tie(windows.kernel, windows.step, windows.padding, windows.dilation);
-  at::native::max_pool3d_backward_shape_check(input, grad_output, indices, input.size(-4), k[2], k[1], k[0], s[2], s[1],
-                                              s[0], p[2], p[1], p[0], d[2], d[1], d[0], input.size(-3), input.size(-2),
-                                              input.size(-1), grad_output.size(-3), grad_output.size(-2),
-                                              grad_output.size(-1), "max_pool3d_with_indices_backward()");
+  at::native::max_pool3d_backward_shape_check(
+      input, grad_output, indices, input.size(-4), k[2], k[1], k[0], s[2], s[1], s[0], p[2], p[1], p[0], d[2], d[1],
+      d[0], input.size(-3), input.size(-2), input.size(-1), grad_output.size(-3), grad_output.size(-2),
+      grad_output.size(-1), "max_pool3d_with_indices_backward_out_cpu_template()");
   grad_input.resize_(input.sizes(), input.dim() == 5 ? input.suggest_memory_format() : at::MemoryFormat::Contiguous);
   check_floats("max_pool3d_backward", grad_output);
   max_pool_backward(windows, 3, grad_output, indices, grad_input);

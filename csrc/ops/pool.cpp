@@ -53,11 +53,10 @@ bool max_pool_rows(const Windows& windows, const at::Tensor& inner, const at::Te
   const auto& [kernel, step, padding, dilation] =
       std::tie(windows.kernel, windows.step, windows.padding, windows.dilation);
   if (windows.kind != Windows::Kind::strided || inner.scalar_type() != at::kFloat || dilation[0] != 1) return false;
-  if (!inner.is_contiguous() || !outer.is_contiguous() || !places.is_contiguous()) return false;
-  const auto begins = [](const at::Tensor& tensor) { return tensor.storage_offset() % 4 == 0; };
-  if (!begins(inner) || buffer_of(inner) == buffer_of(outer)) return false;
+  if (!is_plain(inner) || !is_plain(outer) || !is_plain(places)) return false;
+  if (!begins_quad(inner) || buffer_of(inner) == buffer_of(outer)) return false;
   const int64_t width = outer.size(4), quads = (width + 3) / 4;
-  const bool whole = width % 4 == 0 && begins(outer) && begins(places);
+  const bool whole = width % 4 == 0 && begins_quad(outer) && begins_quad(places);
   run(whole ? kMaxQuads : kMaxElements, at::kFloat,
       {outer.numel() / width * quads, kernel[2] * kernel[1] * (kernel[0] + 4)}, {inner, outer, places},
       {quads, inner.size(4), inner.size(3), inner.size(2), width, outer.size(3), outer.size(2), kernel[0], kernel[1],

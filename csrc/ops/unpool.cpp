@@ -27,8 +27,7 @@ void check_unpool(const char* name, const char* kernel, int64_t spatial, const T
                 input.sizes(), " with dimension ", i, " being empty.");
   }
   if (input.numel() > 0) check_dtype(kernel, input.scalar_type(), {at::kFloat, at::kHalf, at::kBFloat16});
-  at::globalContext().alertNotDeterministic(spatial == 2 ? "max_unpooling2d_forward_out"
-                                                         : "max_unpooling3d_forward_out");
+  at::Context::alertNotDeterministic(spatial == 2 ? "max_unpooling2d_forward_out" : "max_unpooling3d_forward_out");
 }
 
 Tensor& max_unpool2d_out(const Tensor& input, const Tensor& indices, IntArrayRef size, Tensor& out) {

@@ -32,6 +32,7 @@
 #include <cmath>
 
 #include "ops/native.h"
+#include "ops/program.h"
 #include "ops/spatial.h"
 
 namespace torch_webgpu {
@@ -100,8 +101,9 @@ void check_floats(const char* kernel, at::ScalarType dtype, bool halves = true) 
 // How the nearest input is found, as nearest.wgsl numbers it.
 enum class Nearest : int64_t { same = 0, half, floor, centre };
 
-// The CPU's vectorised kernels, and its gradients, take no notice of a scale that doubles or keeps the size.
-bool ignores_scale(const Tensor& input, const Tensor& output) {
+// Where the CPU has vectorised kernels. They, and its gradients, take no notice of a scale that doubles or keeps the
+// size, and have weights in float32.
+bool is_vectorised(const Tensor& input, const Tensor& output) {
   const bool deep = input.dim() == 5;
   if (input.dim() == 3) return false;
   if (!deep && output.size(-2) + output.size(-1) <= 128) return true;
@@ -133,7 +135,7 @@ void nearest(bool exact, const Tensor& input, const Tensor& output, const Scales
   const Tensor inner = five_dims(input, spatial), outer = five_dims(output, spatial);
   Spatial launch(kNearest, input.scalar_type());
   launch.operand(outer, Reach::element).operand(inner, Reach::plane);
-  describe_nearest(launch, exact, ignores_scale(input, output), inner, outer, inner, scales);
+  describe_nearest(launch, exact, is_vectorised(input, output), inner, outer, inner, scales);
   launch.run();
 }
 
@@ -155,6 +157,7 @@ struct Resampling {
   int64_t spatial;
   bool align_corners;
   Scales scales;
+  bool rounds = false;  // the weights, to the dtype
 };
 
 // Axes other than those of `which` (a bit each, width first) are kept as they are.
@@ -175,7 +178,7 @@ void describe_resample(Spatial& launch, const Resampling& how, uint32_t which, c
     const double reach = static_cast<double>(filter.reach) * (filter.smooth ? std::max(scale, 1.0) : 1.0);
     launch.number(1 / scale).number(-reach / scale - 1).number((reach + 1) / scale + 1);
   }
-  launch.word(how.align_corners);
+  launch.word(how.align_corners).word(how.rounds);
 }
 
 void resample(const Resampling& how, const Tensor& from, const Tensor& to, bool backward, uint32_t which) {
@@ -186,9 +189,48 @@ void resample(const Resampling& how, const Tensor& from, const Tensor& to, bool 
   launch.run();
 }
 
+#define ROW_PARAMS "row_quads in_quads in_h in_d out_w out_h out_d scale_w scale_h scale_d corners"
+constexpr Program kQuads = make_program("upsample_linear", "upsample_rows", "q:input q:output!", ROW_PARAMS,
+                                        "fn put(at: u32, values: vec4<f32>, left: u32) {"
+                                        "  store_output(at / 4u, values);"
+                                        "}");
+constexpr Program kElements = make_program("upsample_linear", "upsample_rows", "q:input T:output!", ROW_PARAMS,
+                                           "fn put(at: u32, values: vec4<f32>, left: u32) {"
+                                           "  for (var i = 0u; i < 4u && i < left; i++) {"
+                                           "    store_output(at + i, values[i]);"
+                                           "  }"
+                                           "}");
+
+int64_t bits_of(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+// True where dense rows of f32 that become longer made it possible.
+bool resample_rows(const Resampling& how, const Tensor& from, const Tensor& to) {
+  if (&how.interpolation != &kLinear || from.scalar_type() != at::kFloat) return false;
+  const Tensor input = five_dims(from, how.spatial), output = five_dims(to, how.spatial);
+  const int64_t width = output.size(4), quads = (width + 3) / 4;
+  if (!is_plain(input) || !is_plain(output) || !begins_quad(input) || input.size(4) % 4 != 0) return false;
+  if (width < input.size(4) || buffer_of(from) == buffer_of(to)) return false;
+  std::array<int64_t, 3> scales;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const auto dim = static_cast<int64_t>(4 - axis);
+    scales[axis] = bits_of(at::native::area_pixel_compute_scale<float>(input.size(dim), output.size(dim),
+                                                                       how.align_corners, how.scales[axis]));
+  }
+  run(width % 4 == 0 && begins_quad(output) ? kQuads : kElements, at::kFloat, {output.numel() / width * quads, 4},
+      {input, output},
+      {quads, input.size(4) / 4, input.size(3), input.size(2), width, output.size(3), output.size(2), scales[0],
+       scales[1], scales[2], how.align_corners});
+  return true;
+}
+
 // Wide filters take an axis after the other: the sum of the two widths instead of their product.
 void resample(const Resampling& how, const Tensor& from, const Tensor& to, bool backward) {
   if (to.numel() == 0) return;
+  if (!backward && resample_rows(how, from, to)) return;
   if (!how.interpolation.filter.smooth) return resample(how, from, to, backward, (1u << how.spatial) - 1);
   auto sizes = from.sizes().vec();
   sizes.back() = to.size(-1);
@@ -224,7 +266,8 @@ struct Forward {
       return upsample_bytes(interpolation.filter, input, output, align_corners, width_first(scales...));
     }
     if (output.numel() > 0) check_floats(interpolation.kernel, input.scalar_type(), !interpolation.filter.smooth);
-    resample({interpolation, spatial, align_corners, width_first(scales...)}, input, output, false);
+    const bool rounds = spatial == 1 || &interpolation == &kCubic || !is_vectorised(input, output);
+    resample({interpolation, spatial, align_corners, width_first(scales...), rounds}, input, output, false);
   }
 };
 

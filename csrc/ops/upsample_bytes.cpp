@@ -45,8 +45,8 @@ int64_t edge_weights(const ByteFilter& filter, const Axis& axis, int64_t o, doub
 int64_t smooth_weights(const ByteFilter& filter, const Axis& axis, int64_t o, double* weights, int64_t taps) {
   const double wide = std::max(axis.scale, 1.0), half = static_cast<double>(filter.reach) * wide,
                centre = axis.scale * (static_cast<double>(o) + 0.5);
-  const auto first = std::max<int64_t>(static_cast<int64_t>(centre - half + 0.5), 0);
-  const auto end = std::min<int64_t>(static_cast<int64_t>(centre + half + 0.5), axis.input);
+  const auto first = std::max<int64_t>(std::llround(centre - half), 0);
+  const auto end = std::min<int64_t>(std::llround(centre + half), axis.input);
   double total = 0;
   for (int64_t k = 0; k < std::min(end - first, taps); ++k) {
     total += weights[k] = filter.at((static_cast<double>(k + first) - centre + 0.5) / wide);
@@ -66,15 +66,14 @@ Weights weights_of(const ByteFilter& filter, const Axis& axis) {
     first[o] = filter.smooth ? smooth_weights(filter, axis, o, own, result.taps) : edge_weights(filter, axis, o, own);
   }
   const double largest = *std::max_element(weights.begin(), weights.end());
-  while (result.precision < 22 &&
-         static_cast<int64_t>(0.5 + largest * static_cast<double>(2 << result.precision)) < (1 << 15)) {
+  while (result.precision < 22 && std::llround(largest * static_cast<double>(2 << result.precision)) < (1 << 15)) {
     ++result.precision;
   }
   for (int64_t o = 0; o < axis.output; ++o) {
     result.table.push_back(static_cast<int32_t>(first[o]));
     for (int64_t k = 0; k < result.taps; ++k) {
       const double value = weights[o * result.taps + k] * static_cast<double>(1 << result.precision);
-      result.table.push_back(static_cast<int32_t>(value < 0 ? value - 0.5 : value + 0.5));
+      result.table.push_back(static_cast<int32_t>(std::lround(value)));
     }
   }
   return result;

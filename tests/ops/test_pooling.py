@@ -76,6 +76,11 @@ POOLS = (
 )
 
 
+def close_to(dtype: torch.dtype) -> dict[str, float]:
+    """The CPU rounds some sums of halves at each step; maxima are compared by their indices."""
+    return {} if dtype == torch.float32 else {"rtol": 4 * torch.finfo(dtype).eps, "atol": 4 * torch.finfo(dtype).eps}
+
+
 def compare(function: Function, x: torch.Tensor, message: str, **close: float) -> None:
     """The result and, for floats, the gradient of its first tensor."""
     here, there = x.detach(), to_device(x.detach())
@@ -98,7 +103,8 @@ def compare(function: Function, x: torch.Tensor, message: str, **close: float) -
 def test_against_the_cpu(pool: Pool) -> None:
     for shape in pool.shapes:
         for dtype in FLOATS if pool.halves else FLOATS[:1]:
-            compare(pool.run, make(shape, dtype, 1, (-4, 4)), f"{pool.name} {shape} {name_of(dtype)}")
+            message = f"{pool.name} {shape} {name_of(dtype)}"
+            compare(pool.run, make(shape, dtype, 1, (-4, 4)), message, **close_to(dtype))
 
 
 @pytest.mark.parametrize("pool", POOLS, ids=lambda pool: pool.name)
@@ -113,7 +119,7 @@ def test_strides(pool: Pool) -> None:
         last = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
         for dtype in FLOATS if pool.halves else FLOATS[:1]:
             x = make(shape, dtype, 4, (-4, 4)).to(memory_format=last)
-            compare(pool.run, x, f"{pool.name} channels last {name_of(dtype)}")
+            compare(pool.run, x, f"{pool.name} channels last {name_of(dtype)}", **close_to(dtype))
 
 
 @pytest.mark.parametrize("dtype", (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8), ids=name_of)
