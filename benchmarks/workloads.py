@@ -77,6 +77,18 @@ def decode(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
 
+def bilinear(x: torch.Tensor) -> torch.Tensor:
+    return F.interpolate(x, scale_factor=2.0, mode="bilinear")
+
+
+def grid_inputs() -> Inputs:
+    return torch.randn(4, 64, 56, 56), torch.rand(4, 56, 56, 2) * 2 - 1
+
+
+def grid_sample(x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+    return F.grid_sample(x, grid, align_corners=False)
+
+
 POINTWISE = (
     Workload("add 4M", 4.0, randn((4 * M,), (4 * M,)), torch.add),
     Workload("gelu (tanh) 4M", 0.8, randn((4 * M,)), lambda x: F.gelu(x, approximate="tanh")),
@@ -120,6 +132,9 @@ LAYERS = (
         *(randn((16, 64, 56, 56)), lambda x: F.batch_norm(x, None, None, training=True)),
     ),
     Workload("max_pool2d 16x64x56x56 3x3", None, randn((16, 64, 56, 56)), lambda x: F.max_pool2d(x, 3, 2, 1)),
+    Workload("avg_pool2d 16x64x56x56 3x3", None, randn((16, 64, 56, 56)), lambda x: F.avg_pool2d(x, 3, 2, 1)),
+    Workload("upsample_bilinear2d 4x64x56x56 by 2", None, randn((4, 64, 56, 56)), bilinear),
+    Workload("grid_sample 4x64x56x56", None, grid_inputs, grid_sample),
     Workload("LSTM 128-256, 32 steps of batch 8", None, module(lambda: nn.LSTM(128, 256), 32, 8, 128), lstm),
 )
 

@@ -11,8 +11,7 @@
 #include <ATen/ops/replication_pad3d_meta.h>
 #include <torch/library.h>
 
-#include "ops/indexed.h"
-#include "ops/structured.h"
+#include "ops/spatial.h"
 
 namespace torch_webgpu {
 namespace {
@@ -27,13 +26,6 @@ constexpr IndexedRow kReplicateBackward{
     "replication_pad_backward", "return sum_images(i1, d0, d1, d2, false);", 0, 2, 1, "pad_backward"};
 
 enum class Mode { reflect, replicate };
-
-// As [batch, channels, depth, height, width], with ones in front of the padded dimensions where there are fewer.
-at::Tensor in_five_dims(at::Tensor tensor, int64_t padded) {
-  if (tensor.dim() == padded + 1) tensor = tensor.unsqueeze(0);
-  for (; padded < 3; ++padded) tensor = tensor.unsqueeze(2);
-  return tensor;
-}
 
 // `inner` is the tensor without padding, `outer` the one with it.
 void describe(Indexed& launch, const at::Tensor& inner, const at::Tensor& outer, const at::Tensor& read,
@@ -50,7 +42,7 @@ void describe(Indexed& launch, const at::Tensor& inner, const at::Tensor& outer,
 void pad(Mode mode, const at::Tensor& input, at::IntArrayRef padding, const at::Tensor& output) {
   if (output.numel() == 0) return;
   const auto padded = static_cast<int64_t>(padding.size() / 2);
-  const at::Tensor inner = in_five_dims(input, padded), outer = in_five_dims(output, padded);
+  const at::Tensor inner = five_dims(input, padded), outer = five_dims(output, padded);
   Indexed launch(mode == Mode::reflect ? kReflect : kReplicate);
   launch.iterate(outer.sizes())
       .operand(outer, outer.strides())
@@ -62,7 +54,7 @@ void pad(Mode mode, const at::Tensor& input, at::IntArrayRef padding, const at::
 void pad_backward(Mode mode, const at::Tensor& grad_output, at::IntArrayRef padding, const at::Tensor& grad_input) {
   if (grad_input.numel() == 0) return;
   const auto padded = static_cast<int64_t>(padding.size() / 2);
-  const at::Tensor inner = in_five_dims(grad_input, padded), outer = in_five_dims(grad_output, padded);
+  const at::Tensor inner = five_dims(grad_input, padded), outer = five_dims(grad_output, padded);
   Indexed launch(mode == Mode::reflect ? kReflectBackward : kReplicateBackward, grad_output.scalar_type());
   launch.iterate(inner.sizes())
       .operand(inner, inner.strides())

@@ -1,6 +1,7 @@
 #include "shader/indexed.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "shader/wgsl_text.h"
 
@@ -43,7 +44,7 @@ class Printer {
       print_load(i);
     }
     print_constant();
-    if (row_.library) source_.print(typed(std::string(wgsl_text(row_.library))) + "\n");
+    if (row_.library) print_library();
     if (acts()) print_store();
     print_step();
     print_main();
@@ -54,6 +55,11 @@ class Printer {
   // What moves bits has no type to name functions of.
   std::string typed(const std::string& text) const {
     return row_.flags & IndexedRow::raw ? text : specialise(text, compute_);
+  }
+
+  void print_library() {
+    std::istringstream names(row_.library);
+    for (std::string name; names >> name;) source_.print(typed(std::string(wgsl_text(name))) + "\n");
   }
 
   void print_constant() {

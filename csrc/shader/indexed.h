@@ -28,7 +28,7 @@ struct IndexedRow {
   uint8_t flags = none;
   uint8_t values = 2;             // operands of the op's own type, the output first
   uint8_t base = 1;               // whose place the indices move
-  const char* library = nullptr;  // a file below wgsl/ with functions of the body
+  const char* library = nullptr;  // files below wgsl/ with functions of the body, by spaces
 };
 
 constexpr uint32_t kMaxIndexedOperands = 8;

@@ -48,7 +48,8 @@ class Printer {
     source_.use(compute_);
     source_.use(spec_.program->grouped ? "program_group" : "program");
     source_.use(spec_.program->file);
-    if (spec_.program->library) source_.use(spec_.program->library);
+    std::istringstream libraries(spec_.program->library ? spec_.program->library : "");
+    for (std::string library; libraries >> library;) source_.use(library);
     source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nconst WORKGROUP = " +
                   number(target_.workgroup) + ";\nconst VARIANT = " + number(spec_.variant) + ";\n");
     print_param("tasks", ProgramParams::kTasks);

@@ -19,7 +19,7 @@ struct Program {
   const char* operands;
   const char* params;
   const char* text = "";
-  const char* library = nullptr;              // a further file below wgsl/
+  const char* library = nullptr;              // further files below wgsl/, by spaces
   uint8_t written = 0, quads = 0, pairs = 0;  // a bit per operand
   // A workgroup takes a task, not an invocation, and the file orders its own loads and stores: operands that share a
   // buffer stay in it.

@@ -209,6 +209,7 @@ fn div_floor_f32(a: f32, b: f32) -> f32 {
   return select(whole, whole + 1.0, quotient - whole > 0.5);
 }
 
+fn quotient_f32(a: f32, count: i32) -> f32 { return a / f32(count); }
 fn from_index_f32(index: u32) -> f32 { return f32(index); }
 fn lowest_f32() -> f32 { return -inf_f32(); }
 fn highest_f32() -> f32 { return inf_f32(); }

@@ -162,6 +162,7 @@ fn div_trunc_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   let quotient = div_rem_u64(abs_i64(a), abs_i64(b)).xy;
   return select(quotient, neg_i64(quotient), is_negative_i64(a) != is_negative_i64(b));
 }
+fn quotient_i64(a: vec2<u32>, count: i32) -> vec2<u32> { return div_trunc_i64(a, i64_from_i32(count)); }
 fn fmod_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   if (is_zero_i64(b)) { return a; }
   let rest = div_rem_u64(abs_i64(a), abs_i64(b)).zw;
