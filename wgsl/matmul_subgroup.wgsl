@@ -2,6 +2,7 @@
 // of a, four steps at a time, and hands them to the others by broadcast; it owns four columns of b and of the result.
 alias Eight = array<vec4<f32>, 8>;
 
+const ROWS = 8u * LINES;
 const COLUMNS = 4u * WORKGROUP;
 
 // b has four steps, one per column of the matrix: an accumulator takes its four products back to back.
@@ -20,30 +21,27 @@ fn feed_eight(acc: ptr<function, Eight>, a: vec4<f32>, b: mat4x4<f32>) {
   (*acc)[7] = feed((*acc)[7], subgroupBroadcast(a, 7u), b);
 }
 
-fn store_row(batch: u32, row: u32, column: u32, product: vec4<f32>) {
-  if (row < rows()) { store_four(batch, row, column, product); }
-}
-
-fn store_eight(acc: ptr<function, Eight>, batch: u32, row: u32, column: u32) {
-  store_row(batch, row, column, (*acc)[0]);
-  store_row(batch, row + LINES, column, (*acc)[1]);
-  store_row(batch, row + 2u * LINES, column, (*acc)[2]);
-  store_row(batch, row + 3u * LINES, column, (*acc)[3]);
-  store_row(batch, row + 4u * LINES, column, (*acc)[4]);
-  store_row(batch, row + 5u * LINES, column, (*acc)[5]);
-  store_row(batch, row + 6u * LINES, column, (*acc)[6]);
-  store_row(batch, row + 7u * LINES, column, (*acc)[7]);
+// Rows lie LINES apart in an accumulator.
+fn keep_eight(results: ptr<function, array<vec4<f32>, ROWS>>, acc: Eight, first: u32) {
+  (*results)[first] = acc[0];
+  (*results)[first + LINES] = acc[1];
+  (*results)[first + 2u * LINES] = acc[2];
+  (*results)[first + 3u * LINES] = acc[3];
+  (*results)[first + 4u * LINES] = acc[4];
+  (*results)[first + 5u * LINES] = acc[5];
+  (*results)[first + 6u * LINES] = acc[6];
+  (*results)[first + 7u * LINES] = acc[7];
 }
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
   let column_tiles = (columns() + COLUMNS - 1u) / COLUMNS;
-  let row_tiles = (rows() + 8u * LINES - 1u) / (8u * LINES);
+  let row_tiles = (rows() + ROWS - 1u) / ROWS;
   let steps = (depth() + 3u) / 4u;
   for (var tile = group.x; tile < column_tiles * row_tiles * batches(); tile += groups.x) {
     let column = (tile % column_tiles) * COLUMNS + 4u * lane;
-    let row = (tile / column_tiles % row_tiles) * 8u * LINES;
+    let row = (tile / column_tiles % row_tiles) * ROWS;
     let batch = tile / column_tiles / row_tiles;
     let lines_of_a = lines_a(batch, row + LINES * lane);
     let lines_of_b = lines_b(batch, column);
@@ -61,11 +59,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         feed_eight(&acc3, a[3], b);
       }
     }
-    store_eight(&acc0, batch, row, column);
-    if (LINES > 1u) { store_eight(&acc1, batch, row + 1u, column); }
+    // Accumulators are registers only as long as no loop indexes them; what is done with a result is compiled once.
+    var results: array<vec4<f32>, ROWS>;
+    keep_eight(&results, acc0, 0u);
+    if (LINES > 1u) { keep_eight(&results, acc1, 1u); }
     if (LINES > 2u) {
-      store_eight(&acc2, batch, row + 2u, column);
-      store_eight(&acc3, batch, row + 3u, column);
+      keep_eight(&results, acc2, 2u);
+      keep_eight(&results, acc3, 3u);
     }
+    for (var i = 0u; i < min(ROWS, rows() - row); i++) { store_four(batch, row + i, column, results[i]); }
   }
 }

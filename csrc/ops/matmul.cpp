@@ -57,16 +57,17 @@ struct Candidate {
   bool floats;                // computes in f32 alone
   int64_t rows, columns;      // at most
   int64_t work;               // at least: a large kernel takes a second to compile on a software adapter
+  int64_t area = 0;           // rows * columns, at least: or most of a tile would be for nothing
   bool along_memory = false;  // steps of a are neighbours
 };
-constexpr int64_t kLarge = 1 << 19;
+constexpr int64_t kLarge = 1 << 19, kArea = 64;
 constexpr Candidate kCandidates[] = {
-    {MatmulKernel::vector, 1, Where::anywhere, true, 1, 1, 4096, true},
-    {MatmulKernel::vector, 4, Where::anywhere, true, kAny, 1, 4096, true},
+    {MatmulKernel::vector, 1, Where::anywhere, true, 1, 1, 4096, 0, true},
+    {MatmulKernel::vector, 4, Where::anywhere, true, kAny, 1, 4096, 0, true},
     {MatmulKernel::shared, 1, Where::gpu, false, kAny, kAny, 0},
-    {MatmulKernel::subgroup, 1, Where::subgroup, true, 8, kAny, kLarge},
-    {MatmulKernel::subgroup, 2, Where::subgroup, true, 16, kAny, kLarge},
-    {MatmulKernel::subgroup, 4, Where::subgroup, true, kAny, kAny, kLarge},
+    {MatmulKernel::subgroup, 1, Where::subgroup, true, 8, kAny, kLarge, kArea},
+    {MatmulKernel::subgroup, 2, Where::subgroup, true, 16, kAny, kLarge, kArea},
+    {MatmulKernel::subgroup, 4, Where::subgroup, true, kAny, kAny, kLarge, kArea},
     {MatmulKernel::tile, 1, Where::anywhere, false, kAny, kAny, 0},
 };
 

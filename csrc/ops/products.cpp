@@ -127,7 +127,9 @@ struct Vector {
 };
 using AddMV = Forms<at::meta::structured_addmv, Vector>;
 
-// The sum over batches is a sum over one long inner side.
+bool is_half(const at::Tensor& x) { return at::isReducedFloatingType(x.scalar_type()); }
+
+// The sum over batches is a sum over one long inner side; halves are rounded after each batch, as on the CPU.
 at::Tensor& addbmm_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                        const at::Scalar& alpha, at::Tensor& out) {
   const auto c = at::expand_size(self, {a.size(1), b.size(2)}, "addbmm_out");
@@ -139,6 +141,10 @@ at::Tensor& addbmm_out(const at::Tensor& self, const at::Tensor& a, const at::Te
               b.size(1), "x", b.size(2), ")");
   out.resize_as_(*c);
   if (beta.toComplexDouble() != 0.0 && !c->is_same(out)) out.copy_(*c);
+  if (is_half(a)) {
+    for (int64_t i = 0; i < a.size(0); ++i) out.addmm_(a[i], b[i], i == 0 ? beta : at::Scalar(1), alpha);
+    if (a.size(0) > 0) return out;
+  }
   return out.addmm_(a.permute({1, 0, 2}).reshape({a.size(1), a.size(0) * a.size(2)}),
                     b.reshape({b.size(0) * b.size(1), b.size(2)}), beta, alpha);
 }
@@ -184,10 +190,23 @@ at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
 }
 at::Tensor vdot(const at::Tensor& self, const at::Tensor& other) { return self.dot(other); }
 
-void addr(at::TensorIterator& iterator, const at::Scalar& beta, const at::Scalar& alpha) {
+void addr_kernel(at::TensorIterator& iterator, const at::Scalar& beta, const at::Scalar& alpha) {
   static constexpr PointwiseRow kAdded = make_row("addr", "add(mul(s0, a), mul(s1, mul(b, c)))"),
                                 kAlone = make_row("addr", "mul(s1, mul(b, c))");
   elementwise(iterator, beta.toComplexDouble() == 0.0 ? kAlone : kAdded, iterator.common_dtype(), {&beta, &alpha});
+}
+
+// In steps where the CPU rounds each of them, in one kernel otherwise.
+at::Tensor addr(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                const at::Scalar& alpha) {
+  const bool in_steps = is_half(c) && is_half(a) && is_half(b);
+  return in_steps ? at::native::math_addr(c, a, b, beta, alpha) : at::native::addr(c, a, b, beta, alpha);
+}
+at::Tensor& addr_out(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                     const at::Scalar& alpha, at::Tensor& out) {
+  const bool in_steps = is_half(c) && is_half(a) && is_half(b);
+  return in_steps ? at::native::math_addr_out(c, a, b, beta, alpha, out)
+                  : at::native::addr_out(c, a, b, beta, alpha, out);
 }
 
 at::Tensor& int_mm_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
@@ -229,10 +248,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&vdot>(library, "vdot");
   native<&int_mm>(library, "_int_mm");
   native<&int_mm_out>(library, "_int_mm.out");
-  at::native::addr_stub.set_privateuse1_dispatch_ptr(&addr);
-  native<&at::native::addr>(library, "addr");
+  at::native::addr_stub.set_privateuse1_dispatch_ptr(&addr_kernel);
+  native<&addr>(library, "addr");
   native<&at::native::addr_>(library, "addr_");
-  native<&at::native::addr_out>(library, "addr.out");
+  native<&addr_out>(library, "addr.out");
 }
 
 }  // namespace

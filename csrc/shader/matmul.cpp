@@ -142,10 +142,9 @@ class Printer {
                   (across ? "transpose(mat4x4<f32>(" : "mat4x4<f32>("));
     for (uint32_t i = 0; i < 4; ++i) {
       if (i) source_.print(", ");
-      source_.print(
-          "four_" + name +
-          (across ? "(p.at.x, p.by, 4u * k + " + number(i) : std::string("(p.at.") + "xyzw"[i] + ", p.by, k") +
-          ", p.depth)");
+      source_.print("four_" + name + "(p.at.");
+      source_.print(across ? "x, p.by, 4u * k + " + number(i) + ", p.depth)"
+                           : std::string(1, "xyzw"[i]).append(", p.by, k, p.depth)"));
     }
     source_.print(across ? "));\n}\n" : ");\n}\n");
   }
