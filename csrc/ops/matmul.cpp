@@ -65,8 +65,8 @@ constexpr Candidate kCandidates[] = {
     {MatmulKernel::vector, 1, Where::anywhere, true, 1, 1, 4096, 0, true},
     {MatmulKernel::vector, 4, Where::anywhere, true, kAny, 1, 4096, 0, true},
     {MatmulKernel::shared, 1, Where::gpu, false, kAny, kAny, 0},
-    {MatmulKernel::subgroup, 1, Where::subgroup, true, 8, kAny, kLarge, kArea},
-    {MatmulKernel::subgroup, 2, Where::subgroup, true, 16, kAny, kLarge, kArea},
+    {MatmulKernel::subgroup, 1, Where::subgroup, true, 8, kAny, kLarge / 4, kArea},
+    {MatmulKernel::subgroup, 2, Where::subgroup, true, 16, kAny, kLarge / 2, kArea},
     {MatmulKernel::subgroup, 4, Where::subgroup, true, kAny, kAny, kLarge, kArea},
     {MatmulKernel::tile, 1, Where::anywhere, false, kAny, kAny, 0},
 };

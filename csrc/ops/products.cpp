@@ -2,6 +2,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/LinearAlgebra.h>
 #include <ATen/ops/_addmm_activation_meta.h>
+#include <ATen/ops/_efficientzerotensor.h>
 #include <ATen/ops/addmm_meta.h>
 #include <ATen/ops/addmv_meta.h>
 #include <ATen/ops/addr_native.h>
@@ -168,6 +169,7 @@ at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(length == other.numel(), "inconsistent tensor size, expected tensor [", length, "] and src [",
               other.numel(), "] to have the same number of elements, but got ", length, " and ", other.numel(),
               " elements respectively");
+  if (self._is_zerotensor() || other._is_zerotensor()) return at::_efficientzerotensor({}, self.options());
   TORCH_CHECK_NOT_IMPLEMENTED(self.scalar_type() != at::kBool, "\"dot\" not implemented for 'Bool'");
   const auto product = [&](const at::Tensor& out, int64_t from, int64_t parts, int64_t span) {
     const auto rows = [&](const at::Tensor& x) {
