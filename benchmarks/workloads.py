@@ -40,6 +40,10 @@ def call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return model(x)
 
 
+def halves(*shapes: tuple[int, ...]) -> Callable[[], Inputs]:
+    return lambda: tuple(torch.randn(shape).half() for shape in shapes)
+
+
 def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
@@ -115,6 +119,12 @@ PRODUCTS = (
     Workload("matmul 512", 4.5, randn((512, 512), (512, 512)), torch.mm),
     Workload("matmul 1024", 5.0, randn((1024, 1024), (1024, 1024)), torch.mm),
     Workload("MLP 256-512-512-10, batch 32", 4.0, module(mlp, 32, 256), call),
+    Workload("linear 32x512x512, float16", None, halves((32, 512), (512, 512), (512,)), F.linear),
+    Workload("bmm 64x128x64x128", None, randn((64, 128, 64), (64, 64, 128)), torch.bmm),
+    Workload("gemv 576->1536", None, randn((1, 576), (1536, 576)), F.linear),
+    Workload("gemv 576->1536, float16", None, halves((1, 576), (1536, 576)), F.linear),
+    Workload("gemv 576->49152", None, randn((1, 576), (49152, 576)), F.linear),
+    Workload("gemv 576->49152, float16", None, halves((1, 576), (49152, 576)), F.linear),
     Workload("conv2d 1x64x56x56 3x3", 5.0, module(lambda: nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56), call),
     Workload("conv2d 1x64x56x56 1x1", 3.0, module(lambda: nn.Conv2d(64, 64, 1), 1, 64, 56, 56), call),
     Workload(

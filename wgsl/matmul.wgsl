@@ -14,7 +14,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var acc = array<array<T, 4>, 4>();
     for (var k = 0u; k < depth(); k++) {
       var b: array<T, 4>;
-      for (var j = 0u; j < TILE; j++) { b[j] = load_b(batch, k, min(column + j, columns() - 1u)); }
+      for (var j = 0u; j < TILE; j++) { b[j] = load_b(batch, min(column + j, columns() - 1u), k); }
       for (var i = 0u; i < TILE; i++) {
         let a = load_a(batch, min(row + i, rows() - 1u), k);
         for (var j = 0u; j < TILE; j++) { acc[i][j] = mul_add(a, b[j], acc[i][j]); }

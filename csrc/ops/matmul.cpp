@@ -1,82 +1,222 @@
-// Matrix products through strides: mm, addmm, bmm, baddbmm.
+// From operands with their strides to the kernel that suits their shape and the adapter.
 #include "ops/matmul.h"
 
-#include <ATen/ops/addmm_meta.h>
-#include <ATen/ops/baddbmm_meta.h>
-#include <ATen/ops/bmm_meta.h>
-#include <ATen/ops/mm_meta.h>
-#include <torch/library.h>
+#include <algorithm>
+#include <limits>
 
 #include "ops/launch.h"
-#include "ops/native.h"
-#include "ops/structured.h"
-#include "shader/matmul.h"
 
 namespace torch_webgpu {
 namespace {
+
+constexpr Epilogue kProduct{"", "product"};
+constexpr Epilogue kScaled{", scaled", "mul(s0, product)"};
+constexpr Epilogue kAdded{", added", "add(mul(s0, product), mul(s1, c))", true};
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<MatmulSpec>(launch);
   return {label_matmul(spec), print_matmul(spec, target())};
 }
 
-// The last two dimensions, and a batch before them where there is one.
-struct Matrix {
-  explicit Matrix(const at::Tensor& tensor) : tensor(tensor) {
-    const int64_t dims = tensor.dim();
-    strides[0] = dims > 2 ? tensor.stride(0) : 0;
-    strides[1] = tensor.stride(dims - 2);
-    strides[2] = tensor.stride(dims - 1);
-  }
-  const at::Tensor& tensor;
-  int64_t strides[3];
+struct Operand {
+  const at::Tensor* tensor;
+  int64_t batch, first, second;  // strides: by row and column (out, c), or by line and step (a, b)
 };
+
+struct Problem {
+  int64_t rows, columns, depth, batches;
+  Operand out, a, b, c;
+
+  int64_t work() const { return rows * columns * depth * batches; }
+
+  // The product of the transposed matrices, which is the transposed product.
+  void transpose() {
+    std::swap(rows, columns);
+    std::swap(a, b);
+    std::swap(out.first, out.second);
+    std::swap(c.first, c.second);
+  }
+};
+
+Operand operand_of(const at::Tensor& tensor, bool by_column) {
+  if (!tensor.defined()) return {&tensor, 0, 0, 0};
+  const int64_t dims = tensor.dim(), row = tensor.stride(dims - 2), column = tensor.stride(dims - 1);
+  return {&tensor, dims > 2 ? tensor.stride(0) : 0, by_column ? column : row, by_column ? row : column};
+}
+
+constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
+// What a kernel needs of the adapter.
+enum class Where : uint8_t { anywhere, gpu, subgroup };
+
+// The kernels in the order of preference: the first that takes the product gets it.
+struct Candidate {
+  MatmulKernel kernel;
+  uint8_t lines;
+  Where where;
+  bool floats;                // computes in f32 alone
+  int64_t rows, columns;      // at most
+  int64_t work;               // at least: a large kernel takes a second to compile on a software adapter
+  int64_t area = 0;           // rows * columns, at least: or most of a tile would be for nothing
+  bool along_memory = false;  // steps of a are neighbours
+};
+constexpr int64_t kLarge = 1 << 19, kArea = 64;
+constexpr Candidate kCandidates[] = {
+    {MatmulKernel::vector, 1, Where::anywhere, true, 1, 1, 4096, 0, true},
+    {MatmulKernel::vector, 4, Where::anywhere, true, kAny, 1, 4096, 0, true},
+    {MatmulKernel::shared, 1, Where::gpu, false, kAny, kAny, 0},
+    {MatmulKernel::subgroup, 1, Where::subgroup, true, 8, kAny, kLarge / 4, kArea},
+    {MatmulKernel::subgroup, 2, Where::subgroup, true, 16, kAny, kLarge / 2, kArea},
+    {MatmulKernel::subgroup, 4, Where::subgroup, true, kAny, kAny, kLarge, kArea},
+    {MatmulKernel::tile, 1, Where::anywhere, false, kAny, kAny, 0},
+};
+
+bool is_here(Where where) {
+  switch (where) {
+    case Where::gpu: return !target().software;
+    case Where::subgroup: return target().software && target().subgroup == kMatmulSubgroup;
+    default: return true;
+  }
+}
+
+// Turns the product so that a vector is its column, or else the shorter side its rows.
+const Candidate& choose(Problem& problem, Compute compute) {
+  if (problem.rows == 1 && problem.columns > 1) problem.transpose();
+  const auto takes = [&](const Candidate& candidate) {
+    return is_here(candidate.where) && (!candidate.floats || compute == Compute::f32) &&
+           problem.rows <= candidate.rows && problem.columns <= candidate.columns && problem.work() >= candidate.work &&
+           (!candidate.along_memory || problem.a.second == 1);
+  };
+  for (const Candidate& candidate : kCandidates) {
+    if (candidate.kernel == MatmulKernel::subgroup && problem.columns < 32 && problem.columns < problem.rows) {
+      problem.transpose();
+    }
+    if (takes(candidate)) return candidate;
+  }
+  return kCandidates[std::size(kCandidates) - 1];
+}
+
+bool in_quads(const Operand& operand, int64_t batches) {
+  return operand.tensor->element_size() <= 4 && operand.tensor->storage_offset() % 4 == 0 &&
+         (batches == 1 || operand.batch % 4 == 0);
+}
+
+Walk walk_of(const Operand& operand, int64_t lines, int64_t batches, bool four_lines) {
+  if (!in_quads(operand, batches)) return Walk::elements;
+  if (operand.second == 1 && (lines == 1 || operand.first % 4 == 0)) return Walk::along;
+  if (four_lines && operand.first == 1 && operand.second % 4 == 0 && lines % 4 == 0) return Walk::across;
+  return Walk::elements;
+}
+
+void choose_walks(MatmulSpec& spec, const Problem& problem) {
+  const bool by_vector = spec.kernel == static_cast<uint8_t>(MatmulKernel::vector);
+  const bool four_columns = problem.out.second == 1 && problem.columns % 4 == 0 &&
+                            (problem.rows == 1 || problem.out.first % 4 == 0) && in_quads(problem.out, problem.batches);
+  Walk a = walk_of(problem.a, problem.rows, problem.batches, !by_vector && spec.lines == 4);
+  Walk b = walk_of(problem.b, problem.columns, problem.batches, !by_vector);
+  // A buffer has one type.
+  if (spec.binding[1] == spec.binding[2] && spec.dtype[1] != spec.dtype[2]) a = b = Walk::elements;
+  spec.walk[0] = static_cast<uint8_t>(four_columns && !by_vector ? Walk::across : Walk::elements);
+  spec.walk[1] = static_cast<uint8_t>(a);
+  spec.walk[2] = static_cast<uint8_t>(b);
+  spec.ragged = problem.depth % 4 != 0;
+}
+
+// How many workgroups, and for kernels that take their tasks in chunks, how many tasks each.
+Chunks grid_of(MatmulKernel kernel, uint32_t lines, const Problem& problem) {
+  const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
+  const auto tiles = [&](int64_t rows, int64_t columns) {
+    return up(problem.rows, rows) * up(problem.columns, columns) * problem.batches;
+  };
+  constexpr int64_t kMostGroups = 65535;
+  switch (kernel) {
+    case MatmulKernel::shared:
+      return {static_cast<uint32_t>(std::min(tiles(kMatmulShared, kMatmulShared), kMostGroups)), 1};
+    case MatmulKernel::subgroup:
+      return {
+          static_cast<uint32_t>(std::min(tiles(int64_t{lines} * kMatmulSubgroup, 4 * kMatmulSubgroup), kMostGroups)),
+          1};
+    default: {
+      const bool by_vector = kernel == MatmulKernel::vector;
+      const int64_t tasks = by_vector ? tiles(lines, 1) : tiles(kMatmulTile, kMatmulTile);
+      const int64_t lanes = by_vector ? 1 : target().workgroup;
+      if (!target().software) return chunks_of(tasks, lanes);
+      constexpr int64_t kWork = 1 << 15, kGroups = 16;  // two cores share sixteen
+      const int64_t groups = std::clamp<int64_t>(problem.work() / kWork, 1, kGroups),
+                    chunk = up(up(tasks, groups), lanes) * lanes;
+      return {static_cast<uint32_t>(up(tasks, chunk)), static_cast<uint32_t>(chunk)};
+    }
+  }
+}
+
+// Of nothing a sum is 0.
+void multiply_nothing(const at::Tensor& out, const at::Tensor& c, const at::Scalar& beta) {
+  if (!c.defined()) {
+    out.zero_();
+    return;
+  }
+  if (!c.is_same(out)) out.copy_(c);
+  out.mul_(beta);
+}
 
 }  // namespace
 
 void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c,
-            const at::Scalar& alpha, const at::Scalar& beta) {
+            const at::Scalar& alpha, const at::Scalar& beta, const Epilogue* epilogue) {
   if (out.numel() == 0) return;
+  if (a.size(-1) == 0 && !epilogue) {
+    multiply_nothing(out, c, beta);
+    return;
+  }
   TORCH_CHECK_NOT_IMPLEMENTED(out.scalar_type() != at::kBool, "\"", name, "\" not implemented for 'Bool'");
-  const bool in_place = c.defined() && c.is_same(out) && out.element_size() >= 4;
+  if (at::isIntegralType(out.scalar_type(), false)) {
+    check_fits(out.scalar_type(), alpha);
+    check_fits(out.scalar_type(), beta);
+  }
   const auto shares = [&](const at::Tensor& input) { return input.defined() && buffer_of(input) == buffer_of(out); };
-  if (shares(a) || shares(b) || (shares(c) && !in_place)) {
+  if (shares(a) || shares(b) || (shares(c) && !c.is_same(out))) {
     // A buffer that is written is not read: out= may name a part of an operand's.
     const at::Tensor result = empty_tensor(out.sizes(), {}, out.scalar_type());
-    matmul(name, result, a, b, c, alpha, beta);
+    matmul(name, result, a, b, c, alpha, beta, epilogue);
     out.copy_(result);
     return;
   }
-  MatmulSpec spec{};
-  Launch launch;
-  const int64_t rows = out.size(-2), columns = out.size(-1), depth = a.size(-1),
-                batches = out.dim() > 2 ? out.size(0) : 1;
-  const at::Tensor* operands[] = {&out, &a, &b, &c};
-  spec.has_c = c.defined();
-  const at::Tensor nothing = depth == 0 ? empty_tensor({1}, {}, at::kFloat) : at::Tensor();
-  for (uint32_t i = 0; i < (spec.has_c ? 4u : 3u); ++i) {
-    const Buffer* buffer = buffer_of(*operands[i]);
-    if (!buffer) buffer = buffer_of(nothing);  // of a side without elements nothing is read
-    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", name, ": a tensor of ",
-                operands[i]->storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
-                max_binding_bytes(), " bytes");
-    spec.dtype[i] = static_cast<uint8_t>(kernel_dtype(operands[i]->scalar_type(), name));
-    spec.binding[i] = static_cast<uint8_t>(bind(launch, buffer));
-    const Matrix matrix(*operands[i]);
-    uint32_t* place = &launch.params[MatmulParams::offset(i)];
-    place[0] = static_cast<uint32_t>(operands[i]->storage_offset());
-    for (int stride = 0; stride < 3; ++stride) place[1 + stride] = static_cast<uint32_t>(matrix.strides[stride]);
-  }
+  Problem problem{out.size(-2),           out.size(-1),         a.size(-1),          out.dim() > 2 ? out.size(0) : 1,
+                  operand_of(out, false), operand_of(a, false), operand_of(b, true), operand_of(c, false)};
   const Compute compute = compute_type(kernel_dtype(out.scalar_type(), name));
+  const Candidate& candidate = choose(problem, compute);
+  const bool is_one = !alpha.isBoolean() && alpha.equal(1);
+
+  MatmulSpec spec{};
+  spec.epilogue = epilogue ? epilogue : c.defined() ? &kAdded : is_one ? &kProduct : &kScaled;
+  spec.kernel = static_cast<uint8_t>(candidate.kernel);
+  spec.lines = candidate.lines;
   spec.compute = static_cast<uint8_t>(compute);
+  Launch launch;
+  const Operand* const operands[] = {&problem.out, &problem.a, &problem.b, &problem.c};
+  for (uint32_t i = 0; i < (spec.epilogue->adds ? 4u : 3u); ++i) {
+    const at::Tensor& tensor = *operands[i]->tensor;
+    const Buffer* buffer = buffer_of(tensor);
+    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", name, ": a tensor of ",
+                tensor.storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
+                max_binding_bytes(), " bytes");
+    spec.dtype[i] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), name));
+    spec.binding[i] = static_cast<uint8_t>(bind(launch, buffer));
+    uint32_t* place = &launch.params[MatmulParams::offset(i)];
+    place[0] = static_cast<uint32_t>(tensor.storage_offset());
+    place[1] = static_cast<uint32_t>(operands[i]->batch);
+    place[2] = static_cast<uint32_t>(operands[i]->first);
+    place[3] = static_cast<uint32_t>(operands[i]->second);
+  }
+  const bool in_lines = candidate.kernel == MatmulKernel::subgroup || candidate.kernel == MatmulKernel::vector;
+  if (in_lines) choose_walks(spec, problem);
   write_scalar(&launch.params[MatmulParams::kScalars], compute, alpha);
   write_scalar(&launch.params[MatmulParams::kScalars + 2], compute, beta);
-  const auto tiles = [](int64_t size) { return (size + 3) / 4; };
-  const auto [groups, chunk] = chunks_of(tiles(rows) * tiles(columns) * batches, target().workgroup);
-  launch.params[MatmulParams::kRows] = static_cast<uint32_t>(rows);
-  launch.params[MatmulParams::kColumns] = static_cast<uint32_t>(columns);
-  launch.params[MatmulParams::kDepth] = static_cast<uint32_t>(depth);
-  launch.params[MatmulParams::kBatches] = static_cast<uint32_t>(batches);
+  const auto [groups, chunk] = grid_of(candidate.kernel, candidate.lines, problem);
+  launch.params[MatmulParams::kRows] = static_cast<uint32_t>(problem.rows);
+  launch.params[MatmulParams::kColumns] = static_cast<uint32_t>(problem.columns);
+  launch.params[MatmulParams::kDepth] = static_cast<uint32_t>(problem.depth);
+  launch.params[MatmulParams::kBatches] = static_cast<uint32_t>(problem.batches);
   launch.params[MatmulParams::kChunk] = chunk;
   launch.param_words = MatmulParams::kWords;
   launch.grid[0] = groups;
@@ -85,80 +225,4 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
   runtime().stream.dispatch(launch);
 }
 
-namespace {
-
-template <class Meta>
-struct Product {
-  static void run(Structured<Meta>& op, const at::Tensor& a, const at::Tensor& b) {
-    op.meta(a, b);
-    matmul("addmm_impl_webgpu", op.outputs[0], a, b, {}, 1, 0);
-  }
-  static at::Tensor functional(const at::Tensor& a, const at::Tensor& b) {
-    Structured<Meta> op(Form::functional);
-    run(op, a, b);
-    return op.outputs[0];
-  }
-  static at::Tensor& out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, a, b);
-    return out;
-  }
-};
-
-template <class Meta>
-struct AddedProduct {
-  static void run(Structured<Meta>& op, const at::Tensor& c, const at::Tensor& a, const at::Tensor& b,
-                  const at::Scalar& beta, const at::Scalar& alpha) {
-    op.meta(c, a, b, beta, alpha);
-    const at::Tensor& out = op.outputs[0];
-    // With beta 0 even a NaN in c does not count.
-    const bool ignored = beta.isFloatingPoint() ? beta.toDouble() == 0 : beta.toLong() == 0;
-    matmul("addmm_impl_webgpu", out, a, b,
-           ignored          ? at::Tensor()
-           : c.is_same(out) ? out
-                            : c.expand(out.sizes()),
-           alpha, beta);
-  }
-  static at::Tensor functional(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                               const at::Scalar& alpha) {
-    Structured<Meta> op(Form::functional);
-    run(op, c, a, b, beta, alpha);
-    return op.outputs[0];
-  }
-  static at::Tensor& inplace(at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                             const at::Scalar& alpha) {
-    Structured<Meta> op(Form::inplace);
-    op.outputs[0] = c;
-    run(op, c, a, b, beta, alpha);
-    return c;
-  }
-  static at::Tensor& out(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                         const at::Scalar& alpha, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, c, a, b, beta, alpha);
-    return out;
-  }
-};
-
-using MM = Product<at::meta::structured_mm>;
-using BMM = Product<at::meta::structured_bmm>;
-using AddMM = AddedProduct<at::meta::structured_addmm>;
-using BAddBMM = AddedProduct<at::meta::structured_baddbmm>;
-
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&MM::functional>(library, "mm");
-  native<&MM::out>(library, "mm.out");
-  native<&BMM::functional>(library, "bmm");
-  native<&BMM::out>(library, "bmm.out");
-  native<&AddMM::functional>(library, "addmm");
-  native<&AddMM::inplace>(library, "addmm_");
-  native<&AddMM::out>(library, "addmm.out");
-  native<&BAddBMM::functional>(library, "baddbmm");
-  native<&BAddBMM::inplace>(library, "baddbmm_");
-  native<&BAddBMM::out>(library, "baddbmm.out");
-}
-
-}  // namespace
 }  // namespace torch_webgpu

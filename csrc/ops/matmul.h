@@ -3,11 +3,14 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
 
+#include "shader/matmul.h"
+
 namespace torch_webgpu {
 
 // out = alpha * (a @ b) + beta * c, of matrices or batches of them, through any strides. c has the shape of out,
-// perhaps expanded, or is undefined. `name` is what an error says.
+// perhaps expanded, or is undefined; it may be out itself. `name` is what an error says. An epilogue of one's own takes
+// the place of that formula, with alpha and beta as s0 and s1.
 void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c = {},
-            const at::Scalar& alpha = 1, const at::Scalar& beta = 0);
+            const at::Scalar& alpha = 1, const at::Scalar& beta = 0, const Epilogue* epilogue = nullptr);
 
 }  // namespace torch_webgpu

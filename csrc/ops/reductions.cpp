@@ -127,23 +127,6 @@ at::Tensor trace(const at::Tensor& self) {
   return at::sum(self.diagonal());
 }
 
-// Products of half-width floats are summed as float32, as on the CPU.
-at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
-  TORCH_CHECK(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(),
-              "D tensors");
-  TORCH_CHECK(self.scalar_type() == other.scalar_type(), "dot : expected both vectors to have same dtype, but found ",
-              self.scalar_type(), " and ", other.scalar_type());
-  TORCH_CHECK(self.numel() == other.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [",
-              other.numel(), "] to have the same number of elements, but got ", self.numel(), " and ", other.numel(),
-              " elements respectively");
-  TORCH_CHECK_NOT_IMPLEMENTED(self.scalar_type() != at::kBool, "\"dot\" not implemented for 'Bool'");
-  const bool narrow = self.is_floating_point() && self.scalar_type() != at::kFloat;
-  return at::sum(at::mul(narrow ? self.to(at::kFloat) : self, other), self.scalar_type());
-}
-
-// Without complex numbers the same; a function of its own, because each native op has one.
-at::Tensor vdot(const at::Tensor& self, const at::Tensor& other) { return torch_webgpu::dot(self, other); }
-
 bool equal(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(self.device() == other.device(), "Cannot compare two tensors on different devices. Got: ", self.device(),
               " and ", other.device());
@@ -180,8 +163,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&nansum_out>(library, "nansum.out");
   native<&count_nonzero>(library, "count_nonzero.dim_IntList");
   native<&trace>(library, "trace");
-  native<&dot>(library, "dot");
-  native<&vdot>(library, "vdot");
   native<&equal>(library, "equal");
 }
 // clang-format on

@@ -1,82 +1,258 @@
 #include "shader/matmul.h"
 
+#include <algorithm>
+
 namespace torch_webgpu {
 namespace {
 
 const char* const kNames[] = {"out", "a", "b", "c"};
 
-std::string raw(DType dtype, const std::string& memory) {
-  switch (size_bytes(dtype)) {
-    case 8: return "vec2<u32>(" + memory + "[at * 2u], " + memory + "[at * 2u + 1u])";
-    case 4: return memory + "[at]";
-    case 2: return "(" + memory + "[at >> 1u] >> ((at & 1u) * 16u))";
-    default: return "(" + memory + "[at >> 2u] >> ((at & 3u) * 8u))";
-  }
-}
+std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
-std::string place(uint32_t operand) {
-  const uint32_t at = MatmulParams::offset(operand);
-  return "fn at_" + std::string(kNames[operand]) + "(batch: u32, row: u32, column: u32) -> u32 {\n  return " +
-         param(at) + " + batch * " + param(at + 1) + " + row * " + param(at + 2) + " + column * " + param(at + 3) +
-         ";\n}\n";
-}
+class Printer {
+ public:
+  Printer(const MatmulSpec& spec, const Target& target)
+      : spec_(spec),
+        source_(target),
+        target_(target),
+        kernel_(static_cast<MatmulKernel>(spec.kernel)),
+        compute_(static_cast<Compute>(spec.compute)),
+        operands_(spec.epilogue->adds ? 4 : 3) {}
+
+  std::string print() {
+    uint32_t bindings = 1;
+    for (uint32_t i = 1; i < operands_; ++i) bindings = std::max<uint32_t>(bindings, spec_.binding[i] + 1);
+    for (uint32_t i = 0; i < bindings; ++i) source_.bind(i, element(i));
+    source_.use(compute_);
+    for (uint32_t i = 0; i < operands_; ++i) source_.use(compute_type(dtype(i)));
+    if (spec_.epilogue->library) source_.use(spec_.epilogue->library);
+    source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nconst LINES = " + number(spec_.lines) + ";\n");
+    for (const auto& [name, word] : {std::pair{"rows", MatmulParams::kRows},
+                                     {"columns", MatmulParams::kColumns},
+                                     {"depth", MatmulParams::kDepth},
+                                     {"batches", MatmulParams::kBatches},
+                                     {"chunk", MatmulParams::kChunk}}) {
+      source_.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
+    }
+    for (uint32_t i = 0; i < operands_; ++i) print_place(i);
+    if (operands_ == 4) print_element(3);
+    print_finish();
+    print_store();
+    print_kernel();
+    return source_.text();
+  }
+
+ private:
+  DType dtype(uint32_t operand) const { return static_cast<DType>(spec_.dtype[operand]); }
+  uint32_t bytes(uint32_t operand) const { return size_bytes(dtype(operand)); }
+  Walk walk(uint32_t operand) const { return static_cast<Walk>(spec_.walk[operand]); }
+
+  // Operands that share a buffer and are loaded in fours are of one dtype.
+  std::string element(uint32_t binding) const {
+    for (uint32_t i = 0; i < 3; ++i) {
+      if (spec_.binding[i] == binding && walk(i) != Walk::elements) return bytes(i) == 4 ? "vec4<u32>" : "vec2<u32>";
+    }
+    return binding == 0 && bytes(0) < 4 ? "atomic<u32>" : "u32";
+  }
+
+  std::string word(uint32_t binding, const std::string& index) const {
+    const std::string memory = "m" + std::to_string(binding), type = element(binding);
+    if (type == "vec4<u32>") return memory + "[(" + index + ") >> 2u][(" + index + ") & 3u]";
+    if (type == "vec2<u32>") return memory + "[(" + index + ") >> 1u][(" + index + ") & 1u]";
+    if (type == "atomic<u32>") return "atomicLoad(&" + memory + "[" + index + "])";
+    return memory + "[" + index + "]";
+  }
+
+  // The element at `at`.
+  std::string loaded(uint32_t operand) const {
+    const uint32_t binding = spec_.binding[operand];
+    std::string raw;
+    switch (bytes(operand)) {
+      case 8: raw = "vec2<u32>(" + word(binding, "at * 2u") + ", " + word(binding, "at * 2u + 1u") + ")"; break;
+      case 4: raw = word(binding, "at"); break;
+      case 2: raw = "(" + word(binding, "at >> 1u") + " >> ((at & 1u) * 16u))"; break;
+      default: raw = "(" + word(binding, "at >> 2u") + " >> ((at & 3u) * 8u))"; break;
+    }
+    return convert(compute_type(dtype(operand)), compute_, from_raw(dtype(operand), raw));
+  }
+
+  // The four elements in `q`, as they are bound.
+  std::string unpacked(uint32_t operand) const {
+    switch (dtype(operand)) {
+      case DType::f16: return "vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y))";
+      case DType::bf16:
+        return "bitcast<vec4<f32>>(vec4<u32>(q.x << 16u, q.x & 0xffff0000u, q.y << 16u, q.y & 0xffff0000u))";
+      default: return "bitcast<vec4<f32>>(q)";
+    }
+  }
+
+  void print_place(uint32_t operand) {
+    const uint32_t at = MatmulParams::offset(operand);
+    source_.print("fn at_" + std::string(kNames[operand]) + "(batch: u32, i: u32, j: u32) -> u32 {\n  return " +
+                  param(at) + " + batch * " + param(at + 1) + " + i * " + param(at + 2) + " + j * " + param(at + 3) +
+                  ";\n}\n");
+  }
+
+  void print_element(uint32_t operand) {
+    const std::string name = kNames[operand];
+    source_.print("fn load_" + name + "(batch: u32, i: u32, j: u32) -> T {\n  let at = at_" + name +
+                  "(batch, i, j);\n  return " + loaded(operand) + ";\n}\n");
+  }
+
+  // Four steps from 4 * k of four lines from `line` on, one line per column of the matrix. Lines beyond the last are
+  // the last again, steps beyond the last are 0.
+  void print_lines(uint32_t operand, const char* lines) {
+    const std::string name = kNames[operand], memory = "m" + std::to_string(spec_.binding[operand]);
+    const uint32_t at = MatmulParams::offset(operand);
+    const bool across = walk(operand) == Walk::across;
+    source_.print("fn lines_" + name + "(batch: u32, line: u32) -> Lines {\n  let last = " + lines +
+                  "() - 1u;\n  return Lines(");
+    if (across) {
+      source_.print("vec4<u32>(at_" + name + "(batch, min(line, last & ~3u), 0u) >> 2u), " + param(at + 3) + " >> 2u");
+    } else {
+      source_.print("vec4<u32>(");
+      for (uint32_t i = 0; i < 4; ++i) {
+        source_.print((i ? ", at_" : "at_") + name + "(batch, min(line + " + number(i) + ", last), 0u)");
+      }
+      source_.print(walk(operand) == Walk::along ? ") >> vec4<u32>(2u), 1u" : "), " + param(at + 3));
+    }
+    source_.print(", depth());\n}\n");
+    source_.print("fn four_" + name + "(place: u32, by: u32, k: u32, depth: u32) -> vec4<f32> {\n");
+    const std::string four = "vec4<u32>(0u, 1u, 2u, 3u)";
+    if (walk(operand) == Walk::elements) {
+      source_.print("  var v = vec4<f32>();\n  var at = place + 4u * k * by;\n");
+      for (uint32_t i = 0; i < 4; ++i) {
+        const std::string line = std::string("v.") + "xyzw"[i] + " = " + loaded(operand) + ";";
+        source_.print(spec_.ragged && i ? "  if (4u * k + " + number(i) + " < depth) { " + line + " }\n"
+                                        : "  " + line + "\n");
+        if (i < 3) source_.print("  at += by;\n");
+      }
+      source_.print("  return v;\n}\n");
+    } else if (across) {  // here k is the one step
+      source_.print("  let q = " + memory + "[place + k * by];\n");
+      source_.print(spec_.ragged ? "  return select(vec4<f32>(), " + unpacked(operand) + ", k < depth);\n}\n"
+                                 : "  return " + unpacked(operand) + ";\n}\n");
+    } else {
+      source_.print("  let q = " + memory + "[place + k];\n");
+      source_.print(spec_.ragged ? "  return select(vec4<f32>(), " + unpacked(operand) + ", 4u * k + " + four +
+                                       " < vec4<u32>(depth));\n}\n"
+                                 : "  return " + unpacked(operand) + ";\n}\n");
+    }
+    source_.print("fn load_" + name + "(p: Lines, k: u32) -> mat4x4<f32> {\n  return " +
+                  (across ? "transpose(mat4x4<f32>(" : "mat4x4<f32>("));
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (i) source_.print(", ");
+      source_.print("four_" + name + "(p.at.");
+      source_.print(across ? "x, p.by, 4u * k + " + number(i) + ", p.depth)"
+                           : std::string(1, "xyzw"[i]).append(", p.by, k, p.depth)"));
+    }
+    source_.print(across ? "));\n}\n" : ");\n}\n");
+  }
+
+  void print_finish() {
+    source_.print("fn finish(batch: u32, row: u32, column: u32, product: T) -> T {\n  let s0 = " +
+                  param_value(compute_, MatmulParams::kScalars) +
+                  ";\n  let s1 = " + param_value(compute_, MatmulParams::kScalars + 2) + ";\n");
+    if (operands_ == 4) source_.print("  let c = load_c(batch, row, column);\n");
+    source_.print("  return " + specialise(spec_.epilogue->formula, compute_) + ";\n}\n");
+  }
+
+  void print_store() {
+    const std::string value = to_raw(dtype(0), convert(compute_, compute_type(dtype(0)), "value"));
+    source_.print("fn raw(value: T) -> " + std::string(bytes(0) == 8 ? "vec2<u32>" : "u32") + " { return " + value +
+                  "; }\n");
+    const auto finished = [](uint32_t i) {
+      return "raw(finish(batch, row, column + " + number(i) + ", product." + "xyzw"[i] + "))";
+    };
+    if (walk(0) == Walk::across) {
+      source_.print(
+          "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>) {\n"
+          "  if (column >= columns()) { return; }\n  let at = at_out(batch, row, column) >> 2u;\n");
+      source_.print(bytes(0) == 4 ? "  m0[at] = vec4<u32>(" + finished(0) + ", " + finished(1) + ", " + finished(2) +
+                                        ", " + finished(3) + ");\n}\n"
+                                  : "  m0[at] = vec2<u32>(" + finished(0) + " | (" + finished(1) + " << 16u), " +
+                                        finished(2) + " | (" + finished(3) + " << 16u));\n}\n");
+      return;
+    }
+    source_.print(
+        "fn store(batch: u32, row: u32, column: u32, product: T) {\n  let at = at_out(batch, row, column);\n"
+        "  let value = raw(finish(batch, row, column, product));\n");
+    switch (bytes(0)) {
+      case 8: source_.print("  m0[at * 2u] = value.x;\n  m0[at * 2u + 1u] = value.y;\n}\n"); break;
+      case 4: source_.print("  m0[at] = value;\n}\n"); break;
+      default: {
+        const std::string per = number(4 / bytes(0)), bits = number(8 * bytes(0));
+        source_.print("  let shift = (at % " + per + ") * " + bits + ";\n  atomicAnd(&m0[at / " + per + "], ~(" +
+                      (bytes(0) == 2 ? "0xffffu" : "0xffu") + " << shift));\n  atomicOr(&m0[at / " + per +
+                      "], value << shift);\n}\n");
+      }
+    }
+    if (kernel_ != MatmulKernel::subgroup) return;
+    source_.print(
+        "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>) {\n"
+        "  for (var i = 0u; i < min(4u, columns() - min(column, columns())); i++) {\n"
+        "    store(batch, row, column + i, product[i]);\n  }\n}\n");
+  }
+
+  void print_kernel() {
+    const auto workgroup = [&](uint32_t lanes) { source_.print("const WORKGROUP = " + number(lanes) + ";\n"); };
+    switch (kernel_) {
+      case MatmulKernel::tile:
+      case MatmulKernel::shared:
+        print_element(1);
+        print_element(2);
+        source_.print("fn mul_add(a: T, b: T, c: T) -> T { return " + specialise("mul_add(a, b, c)", compute_) +
+                      "; }\n");
+        if (kernel_ == MatmulKernel::tile) {
+          workgroup(target_.workgroup);
+          source_.use("matmul");
+        } else {
+          workgroup(kMatmulSharedLanes);
+          for (uint32_t i = 1; i < 3; ++i) {
+            source_.print(std::string("fn step_") + kNames[i] + "() -> u32 { return " +
+                          param(MatmulParams::offset(i) + 3) + "; }\n");
+          }
+          source_.use("matmul_shared");
+        }
+        return;
+      case MatmulKernel::subgroup:
+        workgroup(kMatmulSubgroup);
+        print_lines(1, "rows");
+        print_lines(2, "columns");
+        source_.use_subgroups();
+        source_.use("matmul_lines");
+        source_.use("matmul_subgroup");
+        return;
+      case MatmulKernel::vector: {
+        const bool by_subgroup = target_.subgroup == target_.workgroup;
+        workgroup(target_.workgroup);
+        print_lines(1, "rows");
+        print_lines(2, "columns");
+        if (by_subgroup) source_.use_subgroups();
+        source_.use("matmul_lines");
+        source_.use("matmul_vector");
+        source_.use(by_subgroup ? "matmul_vector_subgroup" : "matmul_vector_group");
+        return;
+      }
+    }
+  }
+
+  const MatmulSpec& spec_;
+  ShaderSource source_;
+  const Target& target_;
+  const MatmulKernel kernel_;
+  const Compute compute_;
+  const uint32_t operands_;
+};
 
 }  // namespace
 
-std::string print_matmul(const MatmulSpec& spec, const Target& target) {
-  ShaderSource source(target);
-  const auto compute = static_cast<Compute>(spec.compute);
-  const auto dtype = [&](uint32_t operand) { return static_cast<DType>(spec.dtype[operand]); };
-  const uint32_t operands = spec.has_c ? 4 : 3, out_bytes = size_bytes(dtype(0));
-  uint32_t bindings = 1;
-  for (uint32_t i = 1; i < operands; ++i) bindings = std::max<uint32_t>(bindings, spec.binding[i] + 1);
-  for (uint32_t i = 0; i < bindings; ++i) source.bind(i, i == 0 && out_bytes < 4 ? "atomic<u32>" : "u32");
-  source.use(compute);
-  source.use("matmul");
-  for (uint32_t i = 0; i < operands; ++i) source.use(compute_type(dtype(i)));
-
-  const std::string type = wgsl_type(compute);
-  source.print("alias T = " + type + ";\nconst WORKGROUP = " + std::to_string(target.workgroup) + "u;\n");
-  for (const auto& [name, word] : {std::pair{"rows", MatmulParams::kRows},
-                                   {"columns", MatmulParams::kColumns},
-                                   {"depth", MatmulParams::kDepth},
-                                   {"batches", MatmulParams::kBatches},
-                                   {"chunk", MatmulParams::kChunk}}) {
-    source.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
-  }
-  source.print("fn mul_add(a: T, b: T, c: T) -> T { return " + specialise("mul_add(a, b, c)", compute) + "; }\n");
-  for (uint32_t i = 0; i < operands; ++i) source.print(place(i));
-  for (uint32_t i = 1; i < operands; ++i) {
-    const std::string memory = "m" + std::to_string(spec.binding[i]);
-    source.print(std::string("fn load_") + kNames[i] + "(batch: u32, row: u32, column: u32) -> T {\n  let at = at_" +
-                 kNames[i] + "(batch, row, column);\n  return " +
-                 convert(compute_type(dtype(i)), compute, from_raw(dtype(i), raw(dtype(i), memory))) + ";\n}\n");
-  }
-  source.print(
-      "fn store(batch: u32, row: u32, column: u32, product: T) {\n  let at = at_out(batch, row, column);\n  let s0 = " +
-      param_value(compute, MatmulParams::kScalars) + ";\n");
-  if (spec.has_c) {
-    source.print("  let s1 = " + param_value(compute, MatmulParams::kScalars + 2) +
-                 ";\n  let c = load_c(batch, row, column);\n");
-  }
-  const char* formula = spec.has_c ? "add(mul(s0, product), mul(s1, c))" : "mul(s0, product)";
-  source.print("  let value = " +
-               to_raw(dtype(0), convert(compute, compute_type(dtype(0)), specialise(formula, compute))) + ";\n");
-  switch (out_bytes) {
-    case 8: source.print("  m0[at * 2u] = value.x;\n  m0[at * 2u + 1u] = value.y;\n}\n"); break;
-    case 4: source.print("  m0[at] = value;\n}\n"); break;
-    default: {
-      const std::string per = std::to_string(4 / out_bytes) + "u", bits = std::to_string(8 * out_bytes) + "u";
-      source.print("  let shift = (at % " + per + ") * " + bits + ";\n  atomicAnd(&m0[at / " + per + "], ~(" +
-                   (out_bytes == 2 ? "0xffffu" : "0xffu") + " << shift));\n  atomicOr(&m0[at / " + per +
-                   "], value << shift);\n}\n");
-    }
-  }
-  return source.text();
-}
+std::string print_matmul(const MatmulSpec& spec, const Target& target) { return Printer(spec, target).print(); }
 
 std::string label_matmul(const MatmulSpec& spec) {
-  return std::string("matmul(") + name(static_cast<DType>(spec.dtype[1])) + ") -> " +
+  const char* const kernels[] = {"tile", "shared", "subgroup", "vector"};
+  return std::string("matmul ") + kernels[spec.kernel] + spec.epilogue->name + " (" +
+         name(static_cast<DType>(spec.dtype[1])) + ", " + name(static_cast<DType>(spec.dtype[2])) + ") -> " +
          name(static_cast<DType>(spec.dtype[0]));
 }
 

@@ -1,4 +1,4 @@
-// Prints the kernel of a matrix product: operands with their dtypes in, a complete shader out.
+// Prints the kernels of a matrix product: operands with their dtypes in, a complete shader out.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,22 +8,54 @@
 
 namespace torch_webgpu {
 
-// out = s0 * (a @ b) + s1 * c, batched; c is optional.
+// What becomes of an element of a @ b before it is stored: a WGSL expression of `product`, the scalars s0 and s1 and,
+// where it is added, the element `c` of the third operand.
+struct Epilogue {
+  const char* name;
+  const char* formula;
+  bool adds = false;
+  const char* library = nullptr;  // a file below wgsl/ with functions of the formula
+};
+
+enum class MatmulKernel : uint8_t {
+  tile,      // an invocation per 4 x 4 tile: small products, and any type
+  shared,    // a workgroup per 32 x 32 tile in shared memory: GPUs
+  subgroup,  // a subgroup of 8 lanes per tile of 32 columns in registers: software adapters
+  vector,    // a workgroup per few rows of a product with a vector
+};
+
+// How four elements of an operand that lie side by side are loaded at once. A line is a row of a or a column of b; its
+// steps are what is summed over.
+enum class Walk : uint8_t {
+  elements,  // not at all
+  along,     // four steps of a line
+  across,    // one step of four lines
+};
+
 struct MatmulSpec {
+  const Epilogue* epilogue;
+  uint8_t kernel;      // MatmulKernel
+  uint8_t compute;     // Compute
   uint8_t dtype[4];    // of out, a, b, c
   uint8_t binding[4];  // which buffer each is in; out is in the first
-  uint8_t compute;     // Compute
-  uint8_t has_c;
-  uint8_t unused[6];
+  uint8_t walk[3];     // Walk; of out `across` means that four neighbours in a row are stored at once
+  uint8_t lines;       // of a that a lane holds: 1, 2 or 4
+  uint8_t ragged;      // the last four steps are not all there
+  uint8_t unused;
 };
-static_assert(sizeof(MatmulSpec) == 16);
+static_assert(sizeof(MatmulSpec) == 24);
 
 struct MatmulParams {
   static constexpr uint32_t kRows = 0, kColumns = 1, kDepth = 2, kBatches = 3, kChunk = 4, kScalars = 5, kOperands = 9,
                             kWords = 25;
-  // An operand's offset, then its strides by batch, row and column.
+  // An operand's offset, then its strides: by batch; by row and column (out, c) or by line and step (a, b).
   static constexpr uint32_t offset(uint32_t operand) { return kOperands + 4 * operand; }
 };
+
+constexpr uint32_t kMatmulTile = 4;          // sides of a tile of MatmulKernel::tile
+constexpr uint32_t kMatmulShared = 32;       // and of MatmulKernel::shared
+constexpr uint32_t kMatmulSubgroup = 8;      // lanes of MatmulKernel::subgroup, each with four columns
+constexpr uint32_t kMatmulSharedLanes = 64;  // of MatmulKernel::shared
 
 std::string print_matmul(const MatmulSpec& spec, const Target& target);
 std::string label_matmul(const MatmulSpec& spec);
