@@ -13,6 +13,16 @@ fn query_number(batch: u32, head: u32, index: u32) -> u32 {
 }
 fn keys_seen(index: u32) -> u32 { return select(keys(), min(index + 1u, keys()), causal()); }
 
+// The mask of one query and four keys, or of four queries and one key.
+fn load_mask(at: u32, keys: vec4<u32>) -> vec4<f32> {
+  let p = at + keys * mask_stride();
+  return vec4<f32>(mask_at(p.x), mask_at(p.y), mask_at(p.z), mask_at(p.w));
+}
+fn load_mask_column(at: vec4<u32>, key: u32) -> vec4<f32> {
+  let p = at + key * mask_stride();
+  return vec4<f32>(mask_at(p.x), mask_at(p.y), mask_at(p.z), mask_at(p.w));
+}
+
 // exp of x up to about 0, or NaN, as 2^k * exp(r); what would be denormal is 0. Adding 1.5 * 2^23 rounds to an integer,
 // which stands in the low bits.
 fn exp_below(x: vec4<f32>) -> vec4<f32> {
@@ -30,12 +40,3 @@ fn exp_below(x: vec4<f32>) -> vec4<f32> {
 
 // A row that sees nothing has the log-sum-exp -inf; its probabilities are zero.
 fn divisor_of(log_sum: f32) -> f32 { return select(log_sum, -log_sum, bitcast<u32>(log_sum) == 0xff800000u); }
-
-// Which of a query's probabilities stay: a block of random words is for four keys, eight apart.
-fn random_words(query: u32, key: u32) -> vec4<u32> {
-  return random_block((query * ((keys() + TILE - 1u) / TILE) + key / TILE) * 8u + key % 8u);
-}
-fn stays(query: u32, key: u32) -> bool { return random_words(query, key)[key % TILE / 8u] >= drop_below(); }
-fn kept(x: vec4<f32>, query: u32, keys: vec4<u32>) -> vec4<f32> {
-  return select(vec4<f32>(), x, random_words(query, keys.x) >= vec4<u32>(drop_below()));
-}

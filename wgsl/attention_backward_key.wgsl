@@ -38,11 +38,7 @@ fn run(task: u32, local: u32) {
         }
         let seen = (columns < vec4<u32>(queries())) & (vec4<bool>(!causal()) | (vec4<u32>(row) <= columns));
         x = select(vec4<f32>(), exp_below(x - divisor), seen);
-        var stay = vec4<f32>(keep_scale());
-        if (DROPOUT) {
-          stay = select(vec4<f32>(), stay, vec4<bool>(stays(numbers.x, row_inside), stays(numbers.y, row_inside),
-              stays(numbers.z, row_inside), stays(numbers.w, row_inside)));
-        }
+        let stay = kept_column(vec4<f32>(keep_scale()), numbers, row_inside);
         tile[r] = x * stay;
         slope[r] = x * (slope[r] * stay - delta);
       }

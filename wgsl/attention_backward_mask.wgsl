@@ -17,8 +17,7 @@ fn slope_at(batch: u32, head: u32, query: u32, key: u32) -> f32 {
   for (var i = 0u; i < value_quads(); i++) { slope += dot(load(GRAD, g, i), load(VALUE, v, i)); }
   let number = query_number(batch, head, query);
   let x = score * scale() + load_mask(place(MASKS, batch, head, query), vec4<u32>(key)).x;
-  slope *= keep_scale();
-  if (DROPOUT) { slope = select(0.0, slope, stays(number, key)); }
+  slope = kept_column(vec4<f32>(slope * keep_scale()), vec4<u32>(number), key).x;
   return exp_below(vec4<f32>(x - divisor_of(load_log_sum(number)))).x * (slope - load_delta(number));
 }
 

@@ -46,9 +46,7 @@ fn run(task: u32, local: u32) {
       var x = tile[r] * scale();
       if (MASK) { x += load_mask(mask[r], inside); }
       x = select(vec4<f32>(), exp_below(x - divisor[r]), columns < vec4<u32>(limit[r]));
-      var y = slope[r] * keep_scale();
-      if (DROPOUT) { y = kept(y, number[r], columns); }
-      tile[r] = x * (y - delta[r]);
+      tile[r] = x * (kept(slope[r] * keep_scale(), number[r], columns) - delta[r]);
     }
     accumulate(&sums, &tile, KEY, key + column * row_stride(KEY), keys() - column, local);
   }

@@ -43,25 +43,35 @@ fn run(task: u32, local: u32) {
       most[r] = largest;
       x = exp_below(x - largest);
       total[r] = fma(total[r], fade, (x.x + x.y) + (x.z + x.w));
-      if (DROPOUT) { x = kept(x, number[r], columns); }
-      tile[r] = x;
+      tile[r] = kept(x, number[r], columns);
       for (var i = 0u; i < COLUMNS; i++) { sums[r][i] *= fade; }
     }
     accumulate(&sums, &tile, VALUE, value + column * row_stride(VALUE), end - column, local);
   }
 
+  // Of the eight lanes of a row, each takes the logarithms of some.
+  var own_most = array<f32, LOADS>();
+  var own_sum = array<f32, LOADS>();
   for (var r = 0u; r < ROWS; r++) {
     let sum = row_sum(total[r], local);
+    own_most[r / 8u] = select(own_most[r / 8u], most[r], local % 8u == r % 8u);
+    own_sum[r / 8u] = select(own_sum[r / 8u], sum, local % 8u == r % 8u);
+    total[r] = select(keep_scale() / sum, 0.0, sum == 0.0);
+  }
+  for (var n = 0u; n < LOADS; n++) {
+    let row = first + loaded_row(local, n);
+    if (local % 8u + 8u * n < ROWS && row < group() * queries()) {
+      let q = query_at(kv_head, row);
+      let log_sum = select(own_most[n] + log_f32(own_sum[n]), -inf_f32(), own_sum[n] == 0.0);
+      store_log_sum(query_number(batch, q.head, q.index) * parts() + part, log_sum);
+    }
+  }
+  for (var r = 0u; r < ROWS; r++) {
     let row = first + row_in_block(local, r);
     if (row < group() * queries()) {
       let q = query_at(kv_head, row);
-      let factor = select(keep_scale() / sum, 0.0, sum == 0.0);
       let at = place(OUT, batch, q.head, q.index) + part * part_stride();
-      for (var i = 0u; i < COLUMNS; i++) { store_out(at, quad_of(i, local), sums[r][i] * factor); }
-      if (local % 8u == 0u) {
-        let log_sum = select(most[r] + log_f32(sum), -inf_f32(), sum == 0.0);
-        store_log_sum(number[r] * parts() + part, log_sum);
-      }
+      for (var i = 0u; i < COLUMNS; i++) { store_out(at, quad_of(i, local), sums[r][i] * total[r]); }
     }
   }
 }

@@ -238,8 +238,8 @@ using Result = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::S
                           at::Tensor, at::Tensor>;
 
 Result attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                 const std::optional<at::Tensor>& attn_bias, double dropout_p, bool is_causal,
-                 bool return_debug_mask, std::optional<double> scale) {
+                 const std::optional<at::Tensor>& attn_bias, double dropout_p, bool is_causal, bool return_debug_mask,
+                 std::optional<double> scale) {
   TORCH_CHECK(query.dim() == 4 && key.dim() == 4 && value.dim() == 4,
               "scaled_dot_product_attention on webgpu: query, key and value have four dimensions");
   TORCH_CHECK(!return_debug_mask, "scaled_dot_product_attention on webgpu: there is no mask to return");

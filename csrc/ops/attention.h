@@ -18,7 +18,7 @@ struct Attention {
   int64_t batches, heads, kv_heads, queries, keys, head_size, value_size;
   double scale, dropout;
   bool causal;
-  uint64_t seed = 0, counter = 0;         // of the random words, where there is dropout
+  uint64_t seed = 0, counter = 0;                 // of the random words, where there is dropout
   int64_t parts = 1, part_keys, part_stride = 0;  // of the keys, each worked on by itself
 
   int64_t group() const { return heads / kv_heads; }

@@ -9,13 +9,14 @@ using Operand = AttentionOperand;
 const char* const kFiles[] = {"attention_forward", "attention_combine", "attention_backward_query",
                               "attention_backward_key", "attention_backward_mask"};
 const char* const kConstants[] = {"QUERY", "KEY", "VALUE", "GRAD", "OUT", "FIRST", "SECOND", "MASKS"};
-const char* const kNames[] = {"query", "key",  "value",   "grad",  "out",          "first",
+const char* const kNames[] = {"query",  "key",  "value",   "grad",  "out",          "first",
                               "second", "mask", "log_sum", "delta", "part_log_sum", "mask_grad"};
-constexpr std::pair<const char*, uint32_t> kCounts[] = {
-    {"tasks", P::kTasks},          {"blocks", P::kBlocks},       {"kv_heads", P::kKvHeads},  {"group", P::kGroup},
-    {"queries", P::kQueries},      {"keys", P::kKeys},           {"drop_below", P::kDropBelow},
-    {"parts", P::kParts},          {"part_keys", P::kPartKeys},  {"part_stride", P::kPartStride},
-    {"chunk", P::kChunk},          {"batches", P::kBatches}};
+constexpr std::pair<const char*, uint32_t> kCounts[] = {{"tasks", P::kTasks},          {"blocks", P::kBlocks},
+                                                        {"kv_heads", P::kKvHeads},     {"group", P::kGroup},
+                                                        {"queries", P::kQueries},      {"keys", P::kKeys},
+                                                        {"drop_below", P::kDropBelow}, {"parts", P::kParts},
+                                                        {"part_keys", P::kPartKeys},   {"part_stride", P::kPartStride},
+                                                        {"chunk", P::kChunk},          {"batches", P::kBatches}};
 
 std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
@@ -80,8 +81,7 @@ class Printer {
                   ";\n  return p.x + batch * p.y + head * p.z + row * p.w;\n}\n" +
                   "fn row_stride(operand: u32) -> u32 { return " + places + ".w; }\n");
     source_.print("const BLOCK = " + number(spec_.block) + ";\nconst COLUMNS = " + number(spec_.columns) +
-                  ";\nconst MASK = " + (is_present(index(Operand::mask)) ? "true" : "false") +
-                  ";\nconst DROPOUT = " + (spec_.dropout ? "true" : "false") + ";\n");
+                  ";\nconst MASK = " + (is_present(index(Operand::mask)) ? "true" : "false") + ";\n");
   }
 
   // How many elements a row of the operand has.
@@ -151,24 +151,17 @@ class Printer {
 
   // Of one query and four keys, or of four queries and one key.
   void print_mask() {
-    const uint32_t i = index(Operand::mask);
-    const auto four = [&](const char* head, const auto& at) {
-      source_.print(std::string(head) + " -> vec4<f32> {\n  return vec4<f32>(");
-      for (uint32_t j = 0; j < 4; ++j) {
-        source_.print(std::string(j ? ", " : "") + (is_present(i) ? element(i, at("xyzw"[j])) : "0.0"));
-      }
-      source_.print(");\n}\n");
-    };
-    const std::string by = param(P::kElementStrides + i);
-    four("fn load_mask(at: u32, key: vec4<u32>)", [&](char j) { return std::string("at + key.") + j + " * " + by; });
-    four("fn load_mask_column(at: vec4<u32>, key: u32)",
-         [&](char j) { return std::string("at.") + j + " + key * " + by; });
+    source_.print("fn mask_at(at: u32) -> f32 { return " +
+                  (is_present(index(Operand::mask)) ? element(index(Operand::mask), "at") : std::string("0.0")) +
+                  "; }\n");
+    source_.print("fn mask_stride() -> u32 { return " + param(P::kElementStrides + index(Operand::mask)) + "; }\n");
   }
 
   void use_files() {
     source_.use(Compute::f32);
-    source_.use("philox");
     source_.use("attention");
+    if (spec_.dropout) source_.use("philox");
+    source_.use(spec_.dropout ? "attention_dropout" : "attention_whole");
     source_.use(kFiles[spec_.kind]);
     if (!is_tiled()) {
       source_.print("const WORKGROUP = " + number(target_.workgroup) + ";\n");
