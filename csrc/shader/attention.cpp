@@ -1,0 +1,191 @@
+#include "shader/attention.h"
+
+namespace torch_webgpu {
+namespace {
+
+using P = AttentionParams;
+using Operand = AttentionOperand;
+
+const char* const kFiles[] = {"attention_forward", "attention_combine", "attention_backward_query",
+                              "attention_backward_key", "attention_backward_mask"};
+const char* const kConstants[] = {"QUERY", "KEY", "VALUE", "GRAD", "OUT", "FIRST", "SECOND", "MASKS"};
+const char* const kNames[] = {"query",  "key",  "value",   "grad",  "out",          "first",
+                              "second", "mask", "log_sum", "delta", "part_log_sum", "mask_grad"};
+constexpr std::pair<const char*, uint32_t> kCounts[] = {{"tasks", P::kTasks},          {"blocks", P::kBlocks},
+                                                        {"kv_heads", P::kKvHeads},     {"group", P::kGroup},
+                                                        {"queries", P::kQueries},      {"keys", P::kKeys},
+                                                        {"drop_below", P::kDropBelow}, {"parts", P::kParts},
+                                                        {"part_keys", P::kPartKeys},   {"part_stride", P::kPartStride},
+                                                        {"chunk", P::kChunk},          {"batches", P::kBatches}};
+
+std::string number(uint32_t value) { return std::to_string(value) + "u"; }
+
+class Printer {
+ public:
+  Printer(const AttentionSpec& spec, const Target& target)
+      : spec_(spec), source_(target), target_(target), kind_(static_cast<AttentionKind>(spec.kind)) {}
+
+  std::string print() {
+    bind();
+    print_params();
+    std::string cases;
+    for (uint32_t i = 0; i < kAttentionWalked; ++i) {
+      source_.print(std::string("const ") + kConstants[i] + " = " + number(i) + ";\n");
+      if (!is_present(i) || i == index(Operand::mask)) continue;
+      print_load(i);
+      print_store(i);
+      cases += std::string("    case ") + kConstants[i] + ": { return load_" + kNames[i] + "(at, quad); }\n";
+    }
+    source_.print("fn load(operand: u32, at: u32, quad: u32) -> vec4<f32> {\n  switch operand {\n" + cases +
+                  "    default: { return vec4<f32>(); }\n  }\n}\n");
+    for (uint32_t i = kAttentionWalked; i < kAttentionOperands; ++i) {
+      if (is_present(i)) print_flat(i);
+    }
+    print_mask();
+    use_files();
+    return source_.text();
+  }
+
+ private:
+  static uint32_t index(Operand operand) { return static_cast<uint32_t>(operand); }
+  bool is_present(uint32_t i) const { return spec_.operands[i].binding != kAttentionAbsent; }
+  DType dtype(uint32_t i) const { return static_cast<DType>(spec_.operands[i].dtype); }
+  bool is_tiled() const { return kind_ != AttentionKind::combine && kind_ != AttentionKind::backward_mask; }
+  std::string memory(uint32_t i) const { return "m" + std::to_string(spec_.operands[i].binding); }
+
+  void bind() {
+    const char* elements[kAttentionOperands] = {};
+    for (uint32_t i = 0; i < kAttentionOperands; ++i) {
+      if (!is_present(i)) continue;
+      const bool quads = spec_.quads && i < index(Operand::mask);
+      elements[spec_.operands[i].binding] = !quads ? "u32" : size_bytes(dtype(i)) == 2 ? "vec2<u32>" : "vec4<u32>";
+    }
+    for (uint32_t i = 0; i < kAttentionOperands && elements[i]; ++i) source_.bind(i, elements[i]);
+  }
+
+  void print_function(const std::string& name, const std::string& type, const std::string& value) {
+    source_.print("fn " + name + "() -> " + type + " { return " + value + "; }\n");
+  }
+
+  void print_params() {
+    for (const auto& [name, word] : kCounts) print_function(name, "u32", param(word));
+    print_function("causal", "bool", param(P::kCausal) + " != 0u");
+    print_function("scale", "f32", param_value(Compute::f32, P::kScale));
+    print_function("keep_scale", "f32", param_value(Compute::f32, P::kKeepScale));
+    print_function("head_quads", "u32", "(" + param(P::kHeadSize) + " + 3u) / 4u");
+    print_function("value_quads", "u32", "(" + param(P::kValueSize) + " + 3u) / 4u");
+    print_function("mask_sizes", "vec4<u32>", "params[" + std::to_string(P::kMaskSizes / 4) + "]");
+    source_.print("fn word(i: u32) -> u32 { return params[" + std::to_string(P::kRandom / 4) + "][i]; }\n");
+    const std::string places = "params[" + number(P::kPlaces / 4) + " + operand]";
+    source_.print("fn place(operand: u32, batch: u32, head: u32, row: u32) -> u32 {\n  let p = " + places +
+                  ";\n  return p.x + batch * p.y + head * p.z + row * p.w;\n}\n" +
+                  "fn row_stride(operand: u32) -> u32 { return " + places + ".w; }\n");
+    source_.print("const BLOCK = " + number(spec_.block) + ";\nconst COLUMNS = " + number(spec_.columns) +
+                  ";\nconst MASK = " + (is_present(index(Operand::mask)) ? "true" : "false") + ";\n");
+  }
+
+  // How many elements a row of the operand has.
+  std::string width(uint32_t i) const {
+    const bool of_values = i == index(Operand::value) || i == index(Operand::grad) || i == index(Operand::out) ||
+                           i == index(Operand::second);
+    return param(of_values ? P::kValueSize : P::kHeadSize);
+  }
+
+  std::string element(uint32_t i, const std::string& at) const {
+    const std::string raw = size_bytes(dtype(i)) == 4
+                                ? memory(i) + "[" + at + "]"
+                                : "(" + memory(i) + "[(" + at + ") >> 1u] >> (((" + at + ") & 1u) * 16u))";
+    return from_raw(dtype(i), raw);
+  }
+
+  // Four elements of a row. Beyond its end they are zero, or with quads whatever lies there: nobody looks.
+  void print_load(uint32_t i) {
+    source_.print(std::string("fn load_") + kNames[i] + "(at: u32, quad: u32) -> vec4<f32> {\n");
+    if (spec_.quads) {
+      source_.print("  let q = " + memory(i) + "[at + quad];\n");
+      if (size_bytes(dtype(i)) == 4) {
+        source_.print("  return bitcast<vec4<f32>>(q);\n}\n");
+      } else {
+        const auto part = [&](const char* bits) { return from_raw(dtype(i), bits); };
+        source_.print("  return vec4<f32>(" + part("(q.x & 0xffffu)") + ", " + part("(q.x >> 16u)") + ", " +
+                      part("(q.y & 0xffffu)") + ", " + part("(q.y >> 16u)") + ");\n}\n");
+      }
+      return;
+    }
+    source_.print("  var v = vec4<f32>();\n  let by = " + param(P::kElementStrides + i) + ";\n");
+    for (uint32_t j = 0; j < 4; ++j) {
+      const std::string place = "quad * 4u + " + number(j);
+      source_.print("  if (" + place + " < " + width(i) + ") { v." + "xyzw"[j] + " = " +
+                    element(i, "at + (" + place + ") * by") + "; }\n");
+    }
+    source_.print("  return v;\n}\n");
+  }
+
+  // Without quads results are float32: then no two invocations share a word.
+  void print_store(uint32_t i) {
+    source_.print(std::string("fn store_") + kNames[i] + "(at: u32, quad: u32, v: vec4<f32>) {\n");
+    if (spec_.quads) {
+      const auto half = [&](const char* x, const char* y) {
+        return to_raw(dtype(i), x) + " | (" + to_raw(dtype(i), y) + " << 16u)";
+      };
+      source_.print("  if (quad * 4u < " + width(i) + ") { " + memory(i) + "[at + quad] = " +
+                    (size_bytes(dtype(i)) == 4 ? std::string("bitcast<vec4<u32>>(v)")
+                                               : "vec2<u32>(" + half("v.x", "v.y") + ", " + half("v.z", "v.w") + ")") +
+                    "; }\n}\n");
+      return;
+    }
+    source_.print("  let by = " + param(P::kElementStrides + i) + ";\n");
+    for (uint32_t j = 0; j < 4; ++j) {
+      const std::string place = "quad * 4u + " + number(j);
+      source_.print("  if (" + place + " < " + width(i) + ") { " + memory(i) + "[at + (" + place +
+                    ") * by] = bitcast<u32>(v." + "xyzw"[j] + "); }\n");
+    }
+    source_.print("}\n");
+  }
+
+  void print_flat(uint32_t i) {
+    const std::string name = kNames[i], at = memory(i) + "[i]";
+    source_.print("fn load_" + name + "(i: u32) -> f32 { return bitcast<f32>(" + at + "); }\nfn store_" + name +
+                  "(i: u32, v: f32) { " + at + " = bitcast<u32>(v); }\n");
+  }
+
+  // Of one query and four keys, or of four queries and one key.
+  void print_mask() {
+    source_.print("fn mask_at(at: u32) -> f32 { return " +
+                  (is_present(index(Operand::mask)) ? element(index(Operand::mask), "at") : std::string("0.0")) +
+                  "; }\n");
+    source_.print("fn mask_stride() -> u32 { return " + param(P::kElementStrides + index(Operand::mask)) + "; }\n");
+  }
+
+  void use_files() {
+    source_.use(Compute::f32);
+    source_.use("attention");
+    if (spec_.dropout) source_.use("philox");
+    source_.use(spec_.dropout ? "attention_dropout" : "attention_whole");
+    source_.use(kFiles[spec_.kind]);
+    if (!is_tiled()) {
+      source_.print("const WORKGROUP = " + number(target_.workgroup) + ";\n");
+      source_.use("program");
+      return;
+    }
+    source_.use("attention_tile");
+    source_.use(spec_.by_subgroup ? "attention_subgroup" : "attention_group");
+    if (spec_.by_subgroup) source_.use_subgroups();
+  }
+
+  const AttentionSpec& spec_;
+  ShaderSource source_;
+  const Target& target_;
+  const AttentionKind kind_;
+};
+
+}  // namespace
+
+std::string print_attention(const AttentionSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+
+std::string label_attention(const AttentionSpec& spec) {
+  const auto value = spec.operands[static_cast<uint32_t>(AttentionOperand::value)];
+  return std::string(kFiles[spec.kind]) + "(" + name(static_cast<DType>(value.dtype)) + ")";
+}
+
+}  // namespace torch_webgpu

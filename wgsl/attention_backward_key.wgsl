@@ -1,0 +1,59 @@
+// The gradients of a block of keys and values, by a walk over the queries of all heads that share them.
+fn run(task: u32, local: u32) {
+  let first = task % blocks() * BLOCK;
+  let kv_head = task / blocks() % kv_heads();
+  let batch = task / blocks() / kv_heads();
+
+  var key = Places();
+  var value = Places();
+  for (var n = 0u; n < LOADS; n++) {
+    let row = min(first + loaded_row(local, n), keys() - 1u);
+    key[n] = place(KEY, batch, kv_head, row);
+    value[n] = place(VALUE, batch, kv_head, row);
+  }
+  var key_sums = Sums();
+  var value_sums = Sums();
+  for (var head = kv_head * group(); head < (kv_head + 1u) * group(); head++) {
+    let query = place(QUERY, batch, head, 0u);
+    let grad = place(GRAD, batch, head, 0u);
+    for (var column = select(0u, first / TILE * TILE, causal()); column < queries(); column += TILE) {
+      let columns = columns_of(column, local);
+      let inside = min(columns, vec4<u32>(queries() - 1u));
+      let numbers = query_number(batch, head, 0u) + inside;
+      let divisor = vec4<f32>(divisor_of(load_log_sum(numbers.x)), divisor_of(load_log_sum(numbers.y)),
+          divisor_of(load_log_sum(numbers.z)), divisor_of(load_log_sum(numbers.w)));
+      let delta = vec4<f32>(load_delta(numbers.x), load_delta(numbers.y), load_delta(numbers.z),
+          load_delta(numbers.w));
+      var tile = Tile();
+      product(&tile, KEY, key, QUERY, query + inside * row_stride(QUERY), head_quads());
+      var slope = Tile();
+      product(&slope, VALUE, value, GRAD, grad + inside * row_stride(GRAD), value_quads());
+      for (var r = 0u; r < ROWS; r++) {
+        let row = first + row_in_block(local, r);
+        let row_inside = min(row, keys() - 1u);
+        var x = tile[r] * scale();
+        if (MASK) {
+          x += load_mask_column(vec4<u32>(place(MASKS, batch, head, inside.x), place(MASKS, batch, head, inside.y),
+              place(MASKS, batch, head, inside.z), place(MASKS, batch, head, inside.w)), row_inside);
+        }
+        let seen = (columns < vec4<u32>(queries())) & (vec4<bool>(!causal()) | (vec4<u32>(row) <= columns));
+        x = select(vec4<f32>(), exp_below(x - divisor), seen);
+        let stay = kept_column(vec4<f32>(keep_scale()), numbers, row_inside);
+        tile[r] = x * stay;
+        slope[r] = x * (slope[r] * stay - delta);
+      }
+      accumulate(&value_sums, &tile, GRAD, grad + column * row_stride(GRAD), queries() - column, local);
+      accumulate(&key_sums, &slope, QUERY, query + column * row_stride(QUERY), queries() - column, local);
+    }
+  }
+
+  for (var r = 0u; r < ROWS; r++) {
+    let row = first + row_in_block(local, r);
+    if (row < keys()) {
+      for (var i = 0u; i < COLUMNS; i++) {
+        store_first(place(FIRST, batch, kv_head, row), quad_of(i, local), key_sums[r][i] * scale());
+        store_second(place(SECOND, batch, kv_head, row), quad_of(i, local), value_sums[r][i]);
+      }
+    }
+  }
+}

@@ -1,0 +1,72 @@
+// Tiles of attention. Eight lanes hold a tile of rows by 32 columns, each lane four columns, eight apart; rows are queries
+// and columns keys, or the other way round. How lanes exchange is in attention_subgroup and attention_group.
+alias Tile = array<vec4<f32>, ROWS>;
+alias Numbers = array<f32, ROWS>;
+alias Indices = array<u32, ROWS>;
+alias Places = array<u32, LOADS>;
+alias Sums = array<array<vec4<f32>, COLUMNS>, ROWS>;  // a lane has every eighth quad of a row
+
+fn columns_of(first: u32, local: u32) -> vec4<u32> { return first + local % 8u + vec4<u32>(0u, 8u, 16u, 24u); }
+fn quad_of(i: u32, local: u32) -> u32 { return local % 8u + 8u * i; }
+
+// The most keys that a row of a block sees; the same for all lanes.
+fn keys_seen_by_block(first: u32) -> u32 {
+  let last = min(first + BLOCK, group() * queries()) - 1u;
+  return keys_seen(select(last % queries(), queries() - 1u, first / queries() != last / queries()));
+}
+
+// tile += rows of a by columns of b: a_at has the places of the rows that this lane loads, b_at those of its columns.
+fn product(tile: ptr<function, Tile>, a: u32, a_at: Places, b: u32, b_at: vec4<u32>, quads: u32) {
+  for (var i = 0u; i < quads; i++) {
+    var mine = array<vec4<f32>, LOADS>();
+    for (var n = 0u; n < LOADS; n++) { mine[n] = load(a, a_at[n], i); }
+    let b0 = load(b, b_at.x, i);
+    let b1 = load(b, b_at.y, i);
+    let b2 = load(b, b_at.z, i);
+    let b3 = load(b, b_at.w, i);
+    let x = vec4<f32>(b0.x, b1.x, b2.x, b3.x);
+    let y = vec4<f32>(b0.y, b1.y, b2.y, b3.y);
+    let z = vec4<f32>(b0.z, b1.z, b2.z, b3.z);
+    let w = vec4<f32>(b0.w, b1.w, b2.w, b3.w);
+    for (var r = 0u; r < ROWS; r++) {
+      let v = share_row(mine, r);
+      (*tile)[r] = fma(vec4<f32>(v.w), w,
+          fma(vec4<f32>(v.z), z, fma(vec4<f32>(v.y), y, fma(vec4<f32>(v.x), x, (*tile)[r]))));
+    }
+  }
+}
+
+// sums += the tile by `count` rows of b, whose first is at `at`. Four rows at a time, for each sum to take them at once.
+fn accumulate(sums: ptr<function, Sums>, tile: ptr<function, Tile>, b: u32, at: u32, count: u32, local: u32) {
+  publish(tile, local);
+  for (var first = 0u; first < min(count, TILE); first += 8u) {
+    for (var lane = 0u; lane < 8u; lane += 4u) {
+      let place = at + min(first + lane + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(count - 1u)) * row_stride(b);
+      var v0 = array<vec4<f32>, COLUMNS>();
+      var v1 = array<vec4<f32>, COLUMNS>();
+      var v2 = array<vec4<f32>, COLUMNS>();
+      var v3 = array<vec4<f32>, COLUMNS>();
+      for (var i = 0u; i < COLUMNS; i++) {
+        v0[i] = load(b, place.x, quad_of(i, local));
+        v1[i] = load(b, place.y, quad_of(i, local));
+        v2[i] = load(b, place.z, quad_of(i, local));
+        v3[i] = load(b, place.w, quad_of(i, local));
+      }
+      for (var r = 0u; r < ROWS; r++) {
+        let y0 = vec4<f32>(published(tile, r, first / 8u, lane, local));
+        let y1 = vec4<f32>(published(tile, r, first / 8u, lane + 1u, local));
+        let y2 = vec4<f32>(published(tile, r, first / 8u, lane + 2u, local));
+        let y3 = vec4<f32>(published(tile, r, first / 8u, lane + 3u, local));
+        for (var i = 0u; i < COLUMNS; i++) {
+          (*sums)[r][i] = fma(y3, v3[i], fma(y2, v2[i], fma(y1, v1[i], fma(y0, v0[i], (*sums)[r][i]))));
+        }
+      }
+    }
+  }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+    @builtin(local_invocation_index) local: u32) {
+  for (var task = id.x; task < tasks(); task += count.x) { run(task, local); }
+}
