@@ -1,51 +1,35 @@
-// Eight neighbours of a line of one channel per task, down a block of lines: each line of x is loaded once and adds to
-// the KH lines of the output that see it. One channel of x per channel of the output, steps and dilation of 1.
+// What the kernels share where each channel has a window of its own, which steps by 1: a task takes eight neighbours of
+// a plane's lines, down a block of lines. The window is at most 5 wide, so that twelve elements of x are seen.
 const KH = VARIANT >> 8u;
 const KW = VARIANT & 0xffu;
 const SPAN = 8u;
 
-fn run(task: u32) {
-  let column = task % column_blocks() * SPAN;
+struct Place { column: u32, top: u32, end: u32, image: u32, channel: u32, x: u32, out: u32, }
+
+fn place_of(task: u32) -> Place {
   let top = task / column_blocks() % line_blocks() * block();
   let plane = task / column_blocks() / line_blocks();
   let image = plane / channels();
   let channel = plane % channels();
-  let x_plane = image * x_image() + channel / multiplier() * x_channel();
-  let out_plane = image * out_image() + channel * out_channel();
-  var weight: array<array<T, KW>, KH>;
-  for (var h = 0u; h < KH; h++) {
-    for (var w = 0u; w < KW; w++) {
-      weight[h][w] = load_weight(weight_first() + channel * weight_channel() + h * weight_h() + w * weight_w());
-    }
-  }
-  let bias = load_bias(channel * bias_stride());
-  // sums[h] is of the line that sees the present one at h.
-  var sums: array<array<T, SPAN>, KH>;
-  for (var h = 0u; h < KH; h++) {
-    for (var i = 0u; i < SPAN; i++) { sums[h][i] = bias; }
-  }
-  let end = min(top + block(), out_h()) + KH - 1u;
-  for (var y = top; y < end; y++) {
-    let line = y - pad_h();
-    let at = x_plane + line * x_h();
-    var x: array<T, SPAN + KW - 1u>;
-    for (var i = 0u; i < SPAN + KW - 1u; i++) {
-      let w = column + i - pad_w();
-      let inside = line < x_height() && w < x_width();
-      x[i] = select(T(), load_x(select(x_plane, at + w * x_w(), inside)), inside);
-    }
-    for (var h = 0u; h < KH; h++) {
-      for (var i = 0u; i < SPAN; i++) {
-        for (var w = 0u; w < KW; w++) { sums[h][i] = fma(weight[h][w], x[i + w], sums[h][i]); }
-      }
-    }
-    if (y >= top + KH - 1u) {
-      let to = out_plane + (y - (KH - 1u)) * out_line() + column * out_w();
-      for (var i = 0u; i < SPAN; i++) {
-        if (column + i < out_width()) { store_out(to + i * out_w(), sums[KH - 1u][i]); }
-      }
-    }
-    for (var h = KH - 1u; h > 0u; h--) { sums[h] = sums[h - 1u]; }
-    for (var i = 0u; i < SPAN; i++) { sums[0][i] = bias; }
-  }
+  let column = task % column_blocks() * SPAN;
+  return Place(column, top, min(top + block(), out_h()), image, channel,
+               image * x_image() + channel / multiplier() * x_channel(),
+               image * out_image() + channel * out_channel() + column * out_w());
+}
+
+// Zero where it is outside of x. Places left of the image wrap to large numbers.
+fn load_quad(plane: u32, line: u32, column: u32) -> vec4<T> {
+  let columns = vec4<u32>(column, column + 1u, column + 2u, column + 3u);
+  let inside = (columns < vec4<u32>(x_width())) & vec4<bool>(line < x_height());
+  let at = select(vec4<u32>(), plane + line * x_h() + columns * x_w(), inside);
+  return select(vec4<T>(), vec4<T>(load_x(at.x), load_x(at.y), load_x(at.z), load_x(at.w)), inside);
+}
+
+// Four neighbours of the eight, from the i-th.
+fn shifted(a: vec4<T>, b: vec4<T>, i: u32) -> vec4<T> {
+  if (i == 0u) { return a; }
+  if (i == 1u) { return vec4<T>(a.yzw, b.x); }
+  if (i == 2u) { return vec4<T>(a.zw, b.xy); }
+  if (i == 3u) { return vec4<T>(a.w, b.xyz); }
+  return b;
 }

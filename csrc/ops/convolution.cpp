@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "ops/launch.h"
+#include "ops/lines.h"
 #include "ops/matmul.h"
-#include "ops/program.h"
 #include "shader/convolution.h"
 
 namespace torch_webgpu {
@@ -16,48 +16,10 @@ KernelSource print(const Launch& launch) {
   return {label_convolution(spec), print_convolution(spec, target())};
 }
 
-int64_t ceil_div(int64_t value, int64_t by) { return (value + by - 1) / by; }
-
-using Axes = std::array<int64_t, 3>;
-
-int64_t product(const Axes& axes) { return axes[0] * axes[1] * axes[2]; }
-
 template <class Word>
 void copy(Word (&to)[3], const Axes& from) {
   for (int i = 0; i < 3; ++i) to[i] = static_cast<Word>(from[i]);
 }
-
-// A tensor of images, or a weight, as five dimensions.
-struct View {
-  explicit View(const at::Tensor& tensor) : tensor(tensor) {
-    const int64_t missing = 5 - tensor.dim();
-    for (int i = 0; i < 2; ++i) {
-      outer[i] = tensor.size(i);
-      outer_stride[i] = tensor.stride(i);
-    }
-    for (int64_t i = missing; i < 3; ++i) {
-      size[i] = tensor.size(2 + i - missing);
-      stride[i] = tensor.stride(2 + i - missing);
-    }
-  }
-  const at::Tensor& tensor;
-  int64_t outer[2], outer_stride[2];  // images and channels
-  Axes size{1, 1, 1}, stride{};
-};
-
-// A weight by groups: rows are the channels that come out.
-struct Weight {
-  Weight(const View& view, int64_t groups, bool transposed) : kernel(view.size), kernel_stride(view.stride) {
-    const int out = transposed ? 1 : 0, in = 1 - out;
-    rows = view.outer[out] / (transposed ? 1 : groups);
-    channels = view.outer[in] / (transposed ? groups : 1);
-    row_stride = view.outer_stride[out];
-    channel_stride = view.outer_stride[in];
-    group_stride = view.outer_stride[0] * view.outer[0] / groups;
-  }
-  int64_t rows, channels, row_stride, channel_stride, group_stride;
-  Axes kernel, kernel_stride;
-};
 
 // As float32, by group, tap and channel, with quads of rows innermost.
 at::Tensor pack(const at::Tensor& tensor, const Weight& weight, int64_t groups) {
@@ -66,9 +28,8 @@ at::Tensor pack(const at::Tensor& tensor, const Weight& weight, int64_t groups) 
   const at::Tensor packed =
       empty_tensor({groups, k[0], k[1], k[2], weight.channels, ceil_div(weight.rows, 4) * 4}, {}, at::kFloat);
   packed.narrow(5, 0, weight.rows)
-      .copy_(tensor.as_strided(
-          {groups, k[0], k[1], k[2], weight.channels, weight.rows},
-          {weight.group_stride, by[0], by[1], by[2], weight.channel_stride, weight.row_stride}));
+      .copy_(tensor.as_strided({groups, k[0], k[1], k[2], weight.channels, weight.rows},
+                               {weight.group_stride, by[0], by[1], by[2], weight.channel_stride, weight.row_stride}));
   return packed;
 }
 
@@ -104,28 +65,34 @@ class Product {
   }
 
   void run(int64_t tiles) {
-    TORCH_CHECK(tiles < (int64_t{1} << 31), "webgpu: convolution: more than 2^31 tiles");
     const int64_t most = target().software ? 256 : 65535, chunk = ceil_div(tiles, most);
-    params.tiles = static_cast<uint32_t>(tiles);
-    params.chunk = static_cast<uint32_t>(chunk);
+    dispatch(tiles, {static_cast<uint32_t>(ceil_div(tiles, chunk)), static_cast<uint32_t>(chunk)});
+  }
+  void run_elements(int64_t count) { dispatch(count, chunks_of(count, target().workgroup)); }
+
+  ConvolutionParams params{};
+
+ private:
+  void dispatch(int64_t tasks, Chunks chunks) {
+    TORCH_CHECK(tasks < (int64_t{1} << 31), "webgpu: convolution: more than 2^31 elements");
+    params.tiles = static_cast<uint32_t>(tasks);
+    params.chunk = chunks.chunk;
     std::memcpy(launch_.params, &params, sizeof(params));
     launch_.param_words = sizeof(params) / 4;
-    launch_.grid[0] = static_cast<uint32_t>(ceil_div(tiles, chunk));
+    launch_.grid[0] = chunks.groups;
     set_key(launch_, Family::convolution, spec_);
     launch_.print = &print;
     runtime().stream.dispatch(launch_);
   }
 
-  ConvolutionParams params{};
-
- private:
   ConvolutionSpec spec_{};
   Launch launch_;
 };
 
-// What the kernels store: halves are rounded by a copy.
-at::Tensor float_like(const at::Tensor& out) {
-  return out.scalar_type() == at::kFloat ? out : empty_tensor(out.sizes(), out.strides(), at::kFloat);
+// What the kernels store, in whole words: the smaller dtypes are cut to size by a copy.
+at::Tensor words_like(const at::Tensor& out) {
+  const at::ScalarType dtype = word_dtype(out.scalar_type());
+  return dtype == out.scalar_type() ? out : empty_tensor(out.sizes(), out.strides(), dtype);
 }
 
 // A window of one element is a product of matrices, if the pixels of an image lie at equal distances.
@@ -152,28 +119,15 @@ void multiply(const Weight& weight, const at::Tensor& given, const View& out, co
          bias.defined() ? 1 : 0);
 }
 
-}  // namespace
-
-Window::Window(at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups)
-    : groups(groups) {
-  std::copy(stride.begin(), stride.end(), this->stride.end() - stride.size());
-  std::copy(padding.begin(), padding.end(), this->padding.end() - padding.size());
-  std::copy(dilation.begin(), dilation.end(), this->dilation.end() - dilation.size());
-}
-
-void convolve(const Window& window, bool transposed, const at::Tensor& out, const at::Tensor& given,
-              const at::Tensor& kernel, const at::Tensor& bias) {
-  if (out.numel() == 0) return;
-  const Weight weight(View(kernel), window.groups, transposed);
-  const View x(given), rounded(out);
-  if (is_product(window, weight, rounded, x)) return multiply(weight, kernel, rounded, x, bias);
-  const at::Tensor result = float_like(out), packed = pack(kernel, weight, window.groups);
-  const View to(result);
-
-  Product product_of(ConvolutionForm::output);
-  product_of.operand(kOut, result);
-  product_of.operand(kX, given);
-  product_of.operand(kRow, packed);
+// Floats in tiles, integers one by one.
+void convolve_general(const Window& window, bool transposed, const View& to, const View& x, const at::Tensor& kernel,
+                      const Weight& weight, const at::Tensor& bias) {
+  const bool tiled = to.tensor.scalar_type() == at::kFloat;
+  const at::Tensor rows = tiled ? pack(kernel, weight, window.groups) : kernel;
+  Product product_of(tiled ? ConvolutionForm::output : ConvolutionForm::element);
+  product_of.operand(kOut, to.tensor);
+  product_of.operand(kX, x.tensor);
+  product_of.operand(kRow, rows);
   if (bias.defined()) product_of.operand(kBias, bias);
   ConvolutionParams& params = product_of.params;
   Axes phases{1, 1, 1}, size = to.size;
@@ -196,7 +150,48 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
   params.out_channel = static_cast<uint32_t>(to.outer_stride[1]);
   params.x_image = static_cast<uint32_t>(x.outer_stride[0]);
   params.x_channel = static_cast<uint32_t>(x.outer_stride[1]);
-  product_of.run(product_of.tiles(weight.rows, to.outer[0] * product(size), window.groups) * product(phases));
+  params.row_image = static_cast<uint32_t>(weight.group_stride);
+  params.row_step = static_cast<uint32_t>(weight.row_stride);
+  params.row_channel = static_cast<uint32_t>(weight.channel_stride);
+  copy(params.row_stride, weight.kernel_stride);
+  const int64_t tiles = product_of.tiles(weight.rows, to.outer[0] * product(size), window.groups);
+  if (tiled) {
+    product_of.run(tiles * product(phases));
+  } else {
+    product_of.run_elements(to.tensor.numel());
+  }
+}
+
+// Long sums are split: to keep the adapter busy, and because a sum of many terms in a row loses digits.
+int64_t lines_of_part(int64_t lines, int64_t width, int64_t tiles, int64_t weights) {
+  constexpr int64_t kSteps = 4096, kPartBytes = 64 << 20;
+  const int64_t busy = target().software ? 32 : 1024;
+  const int64_t wanted = std::max(ceil_div(busy, tiles), ceil_div(lines * width, kSteps));
+  const int64_t most = std::max<int64_t>(1, std::min(lines, kPartBytes / (4 * weights)));
+  return ceil_div(lines, std::min(wanted, most));
+}
+
+}  // namespace
+
+Window::Window(at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups)
+    : groups(groups) {
+  std::copy(stride.begin(), stride.end(), this->stride.end() - stride.size());
+  std::copy(padding.begin(), padding.end(), this->padding.end() - padding.size());
+  std::copy(dilation.begin(), dilation.end(), this->dilation.end() - dilation.size());
+}
+
+void convolve(const Window& window, bool transposed, const at::Tensor& out, const at::Tensor& given,
+              const at::Tensor& kernel, const at::Tensor& bias) {
+  if (out.numel() == 0) return;
+  const Weight weight(View(kernel), window.groups, transposed);
+  const View x(given), rounded(out);
+  if (is_product(window, weight, rounded, x)) return multiply(weight, kernel, rounded, x, bias);
+  const at::Tensor result = words_like(out);
+  if (result.scalar_type() == at::kFloat && is_depthwise(window, weight.channels, weight.kernel, rounded)) {
+    convolve_depthwise(window, transposed, View(result), x, kernel, weight, bias);
+  } else {
+    convolve_general(window, transposed, View(result), x, kernel, weight, bias);
+  }
   if (!result.is_same(out)) out.copy_(result);
 }
 
@@ -205,15 +200,15 @@ void convolve_weight(const Window& window, const at::Tensor& grad_weight, const 
   if (grad_weight.numel() == 0) return;
   const View x(given), pixels(grad), shape(grad_weight);
   const int64_t rows = shape.outer[0] / window.groups, channels = shape.outer[1];
+  if (is_depthwise(window, channels, shape.size, pixels)) {
+    return convolve_depthwise_weight(window, grad_weight, pixels, x);
+  }
   Product product_of(ConvolutionForm::weight);
   const int64_t tiles = product_of.tiles(rows, channels * product(shape.size), window.groups);
 
-  // Long sums are split: to keep the adapter busy, and because a sum of many terms in a row loses digits.
-  constexpr int64_t kSteps = 4096, kPartBytes = 64 << 20;
-  const int64_t busy = target().software ? 32 : 1024, lines = pixels.outer[0] * pixels.size[0] * pixels.size[1];
-  const int64_t wanted = std::max(ceil_div(busy, tiles), ceil_div(lines * pixels.size[2], kSteps));
-  const int64_t most = std::max<int64_t>(1, std::min(lines, kPartBytes / (4 * grad_weight.numel())));
-  const int64_t part_lines = ceil_div(lines, std::min(wanted, most)), parts = ceil_div(lines, part_lines);
+  const int64_t lines = pixels.outer[0] * pixels.size[0] * pixels.size[1];
+  const int64_t part_lines = lines_of_part(lines, pixels.size[2], tiles, grad_weight.numel());
+  const int64_t parts = ceil_div(lines, part_lines);
   const bool direct = parts == 1 && grad_weight.scalar_type() == at::kFloat;
   c10::SmallVector<int64_t, 6> sizes{parts}, strides{grad_weight.numel()};
   sizes.append(grad_weight.sizes().begin(), grad_weight.sizes().end());
@@ -245,40 +240,6 @@ void convolve_weight(const Window& window, const at::Tensor& grad_weight, const 
   for (int i = 0; i < 3; ++i) params.base[i] = -static_cast<int32_t>(window.padding[i]);
   product_of.run(tiles * parts);
   if (!direct) grad_weight.copy_(parts == 1 ? sums.select(0, 0) : sums.sum(0));
-}
-
-namespace {
-
-constexpr Program kIntegers = make_program(
-    "convolution", "convolution_integers", "T:out! T:x T:weight T:bias",
-    "rows channels image_stride channel_stride weight_group weight_row weight_channel groups bias_stride "
-    "out_d out_h out_w x_d x_h x_w kernel_d kernel_h kernel_w step_d step_h step_w base_d base_h base_w "
-    "dilation_d dilation_h dilation_w gap_d gap_h gap_w x_by_d x_by_h x_by_w weight_by_d weight_by_h weight_by_w",
-    "fn mul_add_T(a: T, b: T, c: T) -> T { return mul_add(a, b, c); }");
-
-}  // namespace
-
-void convolve_integers(const Window& window, bool transposed, const at::Tensor& out, const at::Tensor& given,
-                       const at::Tensor& kernel, const at::Tensor& bias) {
-  if (out.numel() == 0) return;
-  const Weight weight(View(kernel), window.groups, transposed);
-  const View x(given), to(out);
-  const auto sign = transposed ? -1 : 1;
-  Axes step = window.stride, gap{1, 1, 1}, base, dilation;
-  if (transposed) std::swap(step, gap);
-  for (int i = 0; i < 3; ++i) {
-    base[i] = -sign * window.padding[i];
-    dilation[i] = sign * window.dilation[i];
-  }
-  const at::Tensor result = empty_tensor(out.sizes(), {}, out.element_size() < 4 ? at::kInt : out.scalar_type());
-  const auto& k = weight.kernel;
-  run(kIntegers, out.scalar_type(), {out.numel(), weight.channels * product(k)}, {result, given, kernel, bias},
-      {weight.rows, weight.channels, x.outer_stride[0], x.outer_stride[1], weight.group_stride, weight.row_stride,
-       weight.channel_stride, window.groups, bias.defined() ? bias.stride(0) : 0, to.size[0], to.size[1], to.size[2], x.size[0],
-       x.size[1], x.size[2], k[0], k[1], k[2], step[0], step[1], step[2], base[0], base[1], base[2], dilation[0],
-       dilation[1], dilation[2], gap[0], gap[1], gap[2], x.stride[0], x.stride[1], x.stride[2],
-       weight.kernel_stride[0], weight.kernel_stride[1], weight.kernel_stride[2]});
-  out.copy_(result);
 }
 
 }  // namespace torch_webgpu

@@ -2,6 +2,8 @@
 #include <ATen/native/ConvUtils.h>
 #include <torch/library.h>
 
+#include <algorithm>
+
 #include "ops/convolution.h"
 #include "ops/native.h"
 #include "ops/tensor.h"
@@ -42,26 +44,23 @@ void check_dtypes(const at::Tensor& input, const at::Tensor& weight, const at::T
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& given,
                        at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                        at::IntArrayRef output_padding, int64_t groups) {
-  const at::Tensor bias = given.value_or(at::Tensor());
+  const at::Tensor bias = given && given->defined() ? given->contiguous() : at::Tensor();
   check_dtypes(input, weight, bias, transposed);
   const auto size = transposed ? at::native::conv_input_size(input.sizes(), weight.sizes(), padding, output_padding,
                                                              stride, dilation, groups)
                                : at::native::conv_output_size(input.sizes(), weight.sizes(), padding, stride, dilation);
   const at::Tensor out = empty_tensor(size, {}, input.scalar_type(), format_of(input, weight));
   const Window window(stride, padding, dilation, groups);
-  if (at::isFloatingType(input.scalar_type())) {
-    convolve(window, transposed, out, input, weight, bias);
-  } else {
-    check_integers(input, transposed, dilation);
-    convolve_integers(window, transposed, out, input, weight, bias);
-  }
+  if (!at::isFloatingType(input.scalar_type())) check_integers(input, transposed, dilation);
+  convolve(window, transposed, out, input, weight, bias);
   return out;
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
-    const at::Tensor& grad, const at::Tensor& input, const at::Tensor& weight, at::IntArrayRef stride,
-    at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding, int64_t groups,
-    std::array<bool, 3> output_mask) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& grad, const at::Tensor& input,
+                                                                    const at::Tensor& weight, at::IntArrayRef stride,
+                                                                    at::IntArrayRef padding, at::IntArrayRef dilation,
+                                                                    bool transposed, at::IntArrayRef output_padding,
+                                                                    int64_t groups, std::array<bool, 3> output_mask) {
   TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(grad.scalar_type()), "\"convolution_backward\" not implemented for '",
                               toString(grad.scalar_type()), "'");
   const Window window(stride, padding, dilation, groups);
