@@ -44,6 +44,14 @@ def halves(*shapes: tuple[int, ...]) -> Callable[[], Inputs]:
     return lambda: tuple(torch.randn(shape).half() for shape in shapes)
 
 
+def gradients(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """A step of training without its update: forward, and backward to the input and the parameters."""
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        made = torch.autograd.grad(model(x).square().mean(), (x, *model.parameters()))
+    return torch.cat([gradient.flatten() for gradient in made])
+
+
 def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
@@ -130,6 +138,21 @@ PRODUCTS = (
     Workload(
         *("conv2d 1x64x56x56 3x3 depthwise", 2.0),
         *(module(lambda: nn.Conv2d(64, 64, 3, padding=1, groups=64), 1, 64, 56, 56), call),
+    ),
+    Workload("conv2d 1x3x224x224 7x7 stride 2", None, module(lambda: nn.Conv2d(3, 64, 7, 2, 3), 1, 3, 224, 224), call),
+    Workload("conv2d 1x64x56x56 3x3 stride 2", None, module(lambda: nn.Conv2d(64, 128, 3, 2, 1), 1, 64, 56, 56), call),
+    Workload(
+        *("conv_transpose2d 1x64x28x28 4x4 stride 2", None),
+        *(module(lambda: nn.ConvTranspose2d(64, 32, 4, 2, 1), 1, 64, 28, 28), call),
+    ),
+    Workload("conv1d 4x64x1024 5", None, module(lambda: nn.Conv1d(64, 64, 5, padding=2), 4, 64, 1024), call),
+    Workload(
+        *("conv2d 4x64x28x28 3x3, gradients", None),
+        *(module(lambda: nn.Conv2d(64, 64, 3, padding=1), 4, 64, 28, 28), gradients),
+    ),
+    Workload(
+        *("conv2d 4x64x28x28 3x3 depthwise, gradients", None),
+        *(module(lambda: nn.Conv2d(64, 64, 3, padding=1, groups=64), 4, 64, 28, 28), gradients),
     ),
 )
 

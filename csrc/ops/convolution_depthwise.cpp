@@ -1,0 +1,75 @@
+// Convolutions where each channel has a window of its own.
+#include <algorithm>
+
+#include "ops/convolution.h"
+#include "ops/launch.h"
+#include "ops/program.h"
+
+namespace torch_webgpu {
+namespace {
+
+constexpr int64_t kMost = 5;  // the window's sides: all of it is in registers
+#define DEPTHWISE_PARAMS                                                                                      \
+  "column_blocks line_blocks block channels multiplier out_image out_channel out_line out_w out_h out_width " \
+  "x_image x_channel x_h x_w x_height x_width pad_h pad_w "
+constexpr Program kDepthwise = make_program("convolution", "convolution_depthwise_output", "T:out! T:x T:weight T:bias",
+                                            DEPTHWISE_PARAMS "weight_first weight_group weight_row weight_h weight_w",
+                                            "", "convolution_depthwise");
+constexpr Program kDepthwiseWeight =
+    make_program("convolution_backward", "convolution_depthwise_weight", "T:sums! T:x T:gradient", DEPTHWISE_PARAMS, "",
+                 "convolution_depthwise");
+
+// A task is a block of eight columns and some lines of a plane.
+struct Blocks {
+  explicit Blocks(const View& out) : planes(out.outer[0] * out.outer[1]), columns(ceil_div(out.size[2], 8)) {
+    // Lines that two blocks share are loaded twice: no more blocks than keep the adapter busy.
+    constexpr int64_t kLeast = 8;
+    const int64_t height = out.size[1];
+    const int64_t wanted = std::clamp<int64_t>(parallel_tasks() / (planes * columns), 1, ceil_div(height, kLeast));
+    block = ceil_div(height, wanted);
+    lines = ceil_div(height, block);
+  }
+  Tasks tasks() const { return {planes * columns * lines, block * 32}; }
+  int64_t planes, columns, lines, block;
+};
+
+}  // namespace
+
+bool is_depthwise(const Window& window, int64_t channels, const Axes& kernel, const View& out) {
+  return channels == 1 && window.groups > 1 && out.size[0] == 1 && kernel[0] == 1 && kernel[1] <= kMost &&
+         kernel[2] <= kMost && window.stride == Axes{1, 1, 1} && window.dilation == Axes{1, 1, 1};
+}
+
+void convolve_depthwise(const Window& window, bool transposed, const View& out, const View& x, const at::Tensor& kernel,
+                        const Weight& weight, const at::Tensor& bias) {
+  const Blocks blocks(out);
+  // The transposed window is the turned one.
+  Axes padding = window.padding, by = weight.kernel_stride;
+  int64_t first = 0;
+  for (int i = 1; transposed && i < 3; ++i) {
+    padding[i] = weight.kernel[i] - 1 - padding[i];
+    first += (weight.kernel[i] - 1) * by[i];
+    by[i] = -by[i];
+  }
+  run(kDepthwise, at::kFloat, blocks.tasks(), {out.tensor, x.tensor, kernel, bias},
+      {blocks.columns,      blocks.lines,  blocks.block,        out.outer[1],      weight.rows, out.outer_stride[0],
+       out.outer_stride[1], out.stride[1], out.stride[2],       out.size[1],       out.size[2], x.outer_stride[0],
+       x.outer_stride[1],   x.stride[1],   x.stride[2],         x.size[1],         x.size[2],   padding[1],
+       padding[2],          first,         weight.group_stride, weight.row_stride, by[1],       by[2]},
+      static_cast<uint32_t>(weight.kernel[1] << 8 | weight.kernel[2]));
+}
+
+void convolve_depthwise_weight(const Window& window, const at::Tensor& grad_weight, const View& out, const View& x) {
+  const Blocks blocks(out);
+  const View weight(grad_weight);
+  const at::Tensor sums = empty_tensor(
+      {out.outer[0] * blocks.lines * blocks.columns, out.outer[1], weight.size[1], weight.size[2]}, {}, at::kFloat);
+  run(kDepthwiseWeight, at::kFloat, blocks.tasks(), {sums, x.tensor, out.tensor},
+      {blocks.columns, blocks.lines, blocks.block, out.outer[1], weight.outer[0] / window.groups, out.outer_stride[0],
+       out.outer_stride[1], out.stride[1], out.stride[2], out.size[1], out.size[2], x.outer_stride[0],
+       x.outer_stride[1], x.stride[1], x.stride[2], x.size[1], x.size[2], window.padding[1], window.padding[2]},
+      static_cast<uint32_t>(weight.size[1] << 8 | weight.size[2]));
+  grad_weight.copy_(sums.sum(0).view(grad_weight.sizes()));
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,112 @@
+#include "shader/convolution.h"
+
+namespace torch_webgpu {
+namespace {
+
+std::string number(uint32_t value) { return std::to_string(value) + "u"; }
+
+class Printer {
+ public:
+  Printer(const ConvolutionSpec& spec, const Target& target)
+      : spec_(spec),
+        source_(target),
+        target_(target),
+        form_(static_cast<ConvolutionForm>(spec.form)),
+        compute_(compute_type(dtype(kOut))) {}
+
+  std::string print() {
+    const bool packed = form_ == ConvolutionForm::output;
+    const std::string type = wgsl_type(compute_);
+    print_binding(kOut, type);
+    print_binding(kX, "u32");
+    print_binding(kRow, packed ? "vec4<f32>" : "u32");
+    if (spec_.has_bias) print_binding(kBias, "u32");
+    source_.use(compute_);
+    source_.print("alias T = " + type + ";\nconst WORKGROUP = " + number(target_.workgroup) +
+                  ";\nconst ROWS = " + number(spec_.rows) + ";\n");
+    print_params();
+    print_load("load_x", kX);
+    if (packed) {
+      source_.print("fn load_weight(at: u32) -> vec4<f32> { return " + memory(kRow) + "[at]; }\n");
+    } else {
+      print_load("load_row", kRow);
+    }
+    if (spec_.has_bias) print_load("load_bias_at", kBias);
+    source_.print(std::string("fn load_bias(channel: u32) -> T { return ") +
+                  (spec_.has_bias ? "load_bias_at(bias_first() + channel)" : "T()") + "; }\n");
+    source_.print("fn store(at: u32, value: T) { " + memory(kOut) + "[at] = value; }\n");
+    use_files();
+    return source_.text();
+  }
+
+ private:
+  DType dtype(ConvolutionOperand operand) const { return static_cast<DType>(spec_.dtype[operand]); }
+  uint32_t binding(ConvolutionOperand operand) const { return spec_.binding[operand]; }
+  std::string memory(ConvolutionOperand operand) const { return "m" + std::to_string(binding(operand)); }
+
+  void use_files() {
+    if (form_ == ConvolutionForm::element) {
+      source_.use("convolution_element");
+      source_.print("fn mul_add(a: T, b: T, c: T) -> T { return " + specialise("mul_add(a, b, c)", compute_) + "; }\n");
+      return;
+    }
+    source_.use("convolution");
+    source_.use(form_ == ConvolutionForm::output ? "convolution_output" : "convolution_weight");
+    source_.use(spec_.shared ? "convolution_subgroup" : "convolution_lane");
+    if (spec_.shared) source_.use_subgroups();
+  }
+
+  // Operands that are only read may share a buffer.
+  void print_binding(ConvolutionOperand operand, const std::string& element) {
+    if (bound_ >> binding(operand) & 1) return;
+    bound_ |= 1u << binding(operand);
+    source_.bind(binding(operand), element);
+  }
+
+  void print_params() {
+    uint32_t word = 0;
+    for (const char* name : kConvolutionWords) {
+      source_.print(std::string("fn ") + name + "() -> u32 { return " + param(word++) + "; }\n");
+    }
+    for (const auto& [name, type] : kConvolutionAxes) {
+      source_.print(std::string("fn ") + name + "() -> vec3<" + type + "> { return bitcast<vec3<" + type +
+                    ">>(vec3<u32>(" + param(word) + ", " + param(word + 1) + ", " + param(word + 2) + ")); }\n");
+      word += 3;
+    }
+  }
+
+  void print_load(const char* name, ConvolutionOperand operand) {
+    const std::string memory = this->memory(operand);
+    std::string raw;
+    switch (size_bytes(dtype(operand))) {
+      case 8: raw = "vec2<u32>(" + memory + "[at * 2u], " + memory + "[at * 2u + 1u])"; break;
+      case 4: raw = memory + "[at]"; break;
+      case 2: raw = "(" + memory + "[at >> 1u] >> ((at & 1u) * 16u))"; break;
+      default: raw = "(" + memory + "[at >> 2u] >> ((at & 3u) * 8u))"; break;
+    }
+    source_.use(compute_type(dtype(operand)));
+    source_.print(std::string("fn ") + name + "(at: u32) -> T { return " +
+                  convert(compute_type(dtype(operand)), compute_, from_raw(dtype(operand), raw)) + "; }\n");
+  }
+
+  const ConvolutionSpec& spec_;
+  ShaderSource source_;
+  const Target& target_;
+  const ConvolutionForm form_;
+  const Compute compute_;
+  uint32_t bound_ = 0;
+};
+
+}  // namespace
+
+std::string print_convolution(const ConvolutionSpec& spec, const Target& target) {
+  return Printer(spec, target).print();
+}
+
+std::string label_convolution(const ConvolutionSpec& spec) {
+  const char* const names[] = {"convolution", "convolution_weight", "convolution_element"};
+  return std::string(names[spec.form]) + "(" + name(static_cast<DType>(spec.dtype[kX])) + ", " +
+         std::to_string(spec.rows) + " rows)";
+}
+
+}  // namespace torch_webgpu
