@@ -149,6 +149,40 @@ Chunks grid_of(MatmulKernel kernel, uint32_t lines, const Problem& problem) {
   }
 }
 
+// A long inner side of a small product is cut into so many parts: for parallel work, and for the sum's accuracy.
+int64_t parts_of(const at::Tensor& out, const at::Tensor& a) {
+  constexpr int64_t kSmall = 1024, kLong = 1 << 13, kSpan = 512, kMost = 64;
+  const int64_t depth = a.size(-1);
+  if (out.numel() > kSmall || depth < kLong || (out.dim() > 2 && out.size(0) > 1)) return 1;
+  return std::min(depth / kSpan, kMost);
+}
+
+// The parts as a batch of products, then their sum.
+void multiply_in_parts(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                       const at::Tensor& c, const at::Scalar& alpha, const at::Scalar& beta, int64_t parts) {
+  const int64_t rows = out.size(-2), columns = out.size(-1), depth = a.size(-1), span = depth / parts / 4 * 4,
+                rest = depth - parts * span;
+  const at::Tensor partial = empty_tensor({parts + (rest > 0 ? 1 : 0), rows, columns}, {},
+                                          out.is_floating_point() ? at::kFloat : out.scalar_type());
+  const auto multiply = [&](int64_t first, int64_t count, int64_t length) {
+    const auto a_strides = a.strides().slice(a.dim() - 2), b_strides = b.strides().slice(b.dim() - 2);
+    const int64_t step = first * span;
+    matmul(name, partial.narrow(0, first, count),
+           a.as_strided({count, rows, length}, {span * a_strides[1], a_strides[0], a_strides[1]},
+                        a.storage_offset() + step * a_strides[1]),
+           b.as_strided({count, length, columns}, {span * b_strides[0], b_strides[0], b_strides[1]},
+                        b.storage_offset() + step * b_strides[0]));
+  };
+  multiply(0, parts, span);
+  if (rest) multiply(parts, 1, rest);
+  const at::Tensor sum = partial.sum(at::IntArrayRef{0}, false, partial.scalar_type());
+  if (c.defined()) {
+    out.copy_(c.to(partial.scalar_type()).mul(beta).add_(sum.view(out.sizes()), alpha));
+  } else {
+    out.copy_(alpha.equal(1) ? sum.view(out.sizes()) : sum.view(out.sizes()).mul(alpha));
+  }
+}
+
 // Of nothing a sum is 0.
 void multiply_nothing(const at::Tensor& out, const at::Tensor& c, const at::Scalar& beta) {
   if (!c.defined()) {
@@ -181,11 +215,16 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
     out.copy_(result);
     return;
   }
+  const bool is_one = !alpha.isBoolean() && alpha.equal(1);
+  if (const int64_t parts = parts_of(out, a);
+      parts > 1 && !epilogue && (out.is_floating_point() || (is_one && !c.defined()))) {
+    multiply_in_parts(name, out, a, b, c, alpha, beta, parts);
+    return;
+  }
   Problem problem{out.size(-2),           out.size(-1),         a.size(-1),          out.dim() > 2 ? out.size(0) : 1,
                   operand_of(out, false), operand_of(a, false), operand_of(b, true), operand_of(c, false)};
   const Compute compute = compute_type(kernel_dtype(out.scalar_type(), name));
   const Candidate& candidate = choose(problem, compute);
-  const bool is_one = !alpha.isBoolean() && alpha.equal(1);
 
   MatmulSpec spec{};
   spec.epilogue = epilogue ? epilogue : c.defined() ? &kAdded : is_one ? &kProduct : &kScaled;

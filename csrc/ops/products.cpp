@@ -159,7 +159,6 @@ at::Tensor addbmm(const at::Tensor& self, const at::Tensor& a, const at::Tensor&
   return addbmm_out(self, a, b, beta, alpha, result);
 }
 
-// Long vectors are summed in parts, a batch of them, for parallel work and a smaller error.
 at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(),
               "D tensors");
@@ -171,44 +170,33 @@ at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
               " elements respectively");
   if (self._is_zerotensor() || other._is_zerotensor()) return at::_efficientzerotensor({}, self.options());
   TORCH_CHECK_NOT_IMPLEMENTED(self.scalar_type() != at::kBool, "\"dot\" not implemented for 'Bool'");
-  const auto product = [&](const at::Tensor& out, int64_t from, int64_t parts, int64_t span) {
-    const auto rows = [&](const at::Tensor& x) {
-      return x.narrow(0, from, parts * span).as_strided({parts, 1, span}, {span * x.stride(0), 0, x.stride(0)});
-    };
-    matmul("dot", out.view({parts, 1, 1}), rows(self), rows(other).transpose(1, 2));
-  };
-  constexpr int64_t kParts = 64, kLong = 1 << 14;
   const at::Tensor result = empty_tensor({}, {}, self.scalar_type());
-  if (length < kLong) {
-    product(result, 0, 1, length);
-    return result;
-  }
-  const int64_t span = length / kParts / 4 * 4, rest = length - kParts * span;
-  const at::Tensor parts =
-      empty_tensor({kParts + (rest > 0)}, {}, self.is_floating_point() ? at::kFloat : self.scalar_type());
-  product(parts.narrow(0, 0, kParts), 0, kParts, span);
-  if (rest) product(parts.narrow(0, kParts, 1), kParts * span, 1, rest);
-  return parts.sum(self.scalar_type());
+  matmul("dot", result.view({1, 1}), self.unsqueeze(0), other.unsqueeze(1));
+  return result;
 }
 at::Tensor vdot(const at::Tensor& self, const at::Tensor& other) { return self.dot(other); }
 
-void addr_kernel(at::TensorIterator& iterator, const at::Scalar& beta, const at::Scalar& alpha) {
-  static constexpr PointwiseRow kAdded = make_row("addr", "add(mul(s0, a), mul(s1, mul(b, c)))"),
-                                kAlone = make_row("addr", "mul(s1, mul(b, c))");
-  elementwise(iterator, beta.toComplexDouble() == 0.0 ? kAlone : kAdded, iterator.common_dtype(), {&beta, &alpha});
-}
+// The CPU rounds each step to the dtype of halves.
+#define ROUNDED(dtype, x) "load_" dtype "(store_" dtype "(" x "))"
+#define ROUNDED_PRODUCT(dtype) ROUNDED(dtype, ROUNDED(dtype, "s1 * b") " * c")
+#define ROUNDED_SUM(dtype) ROUNDED(dtype, "s0 * a") " + " ROUNDED_PRODUCT(dtype)
 
-// In steps where the CPU rounds each of them, in one kernel otherwise.
-at::Tensor addr(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                const at::Scalar& alpha) {
-  const bool in_steps = is_half(c) && is_half(a) && is_half(b);
-  return in_steps ? at::native::math_addr(c, a, b, beta, alpha) : at::native::addr(c, a, b, beta, alpha);
-}
-at::Tensor& addr_out(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                     const at::Scalar& alpha, at::Tensor& out) {
-  const bool in_steps = is_half(c) && is_half(a) && is_half(b);
-  return in_steps ? at::native::math_addr_out(c, a, b, beta, alpha, out)
-                  : at::native::addr_out(c, a, b, beta, alpha, out);
+void addr(at::TensorIterator& iterator, const at::Scalar& beta, const at::Scalar& alpha) {
+  static constexpr PointwiseRow kSums[] = {make_row("addr", "add(mul(s0, a), mul(mul(s1, b), c))"),
+                                           make_row("addr", ROUNDED_SUM("f16")), make_row("addr", ROUNDED_SUM("bf16"))};
+  static constexpr PointwiseRow kProducts[] = {make_row("addr", "mul(mul(s1, b), c)"),
+                                               make_row("addr", ROUNDED_PRODUCT("f16")),
+                                               make_row("addr", ROUNDED_PRODUCT("bf16"))};
+  const at::ScalarType dtype = iterator.common_dtype();
+  check_fits(dtype, beta);
+  check_fits(dtype, alpha);
+  const auto rounded = [&](const at::Scalar& value) -> at::Scalar {
+    if (dtype == at::kHalf) return static_cast<float>(value.to<c10::Half>());
+    return dtype == at::kBFloat16 ? at::Scalar(static_cast<float>(value.to<c10::BFloat16>())) : value;
+  };
+  const at::Scalar s0 = rounded(beta), s1 = rounded(alpha);
+  const size_t row = dtype == at::kHalf ? 1 : dtype == at::kBFloat16 ? 2 : 0;
+  elementwise(iterator, beta.toComplexDouble() == 0.0 ? kProducts[row] : kSums[row], dtype, {&s0, &s1});
 }
 
 at::Tensor& int_mm_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
@@ -250,10 +238,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&vdot>(library, "vdot");
   native<&int_mm>(library, "_int_mm");
   native<&int_mm_out>(library, "_int_mm.out");
-  at::native::addr_stub.set_privateuse1_dispatch_ptr(&addr_kernel);
-  native<&addr>(library, "addr");
+  at::native::addr_stub.set_privateuse1_dispatch_ptr(&addr);
+  native<&at::native::addr>(library, "addr");
   native<&at::native::addr_>(library, "addr_");
-  native<&addr_out>(library, "addr.out");
+  native<&at::native::addr_out>(library, "addr.out");
 }
 
 }  // namespace

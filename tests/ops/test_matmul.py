@@ -165,14 +165,23 @@ def test_gradients(op: str) -> None:
         same(one, other, f"gradient {index}", strides=False)
 
 
-def test_long_dot() -> None:
+def test_long_sums() -> None:
+    """Cut into parts: of a dot product, of a small matrix, with what is added, of every other element."""
     for length, step in ((1 << 14, 1), (20_001, 1), (16_390, 2)):
         for dtype in (torch.float32, torch.float16, torch.int64):
             a, b = (values((length * step,), dtype)[::step] for _ in range(2))
-            result = run_on_device(torch.dot, *to_device((a, b)))
             wide = torch.int64 if dtype == torch.int64 else torch.float64
             expected = torch.dot(a.to(wide), b.to(wide)).to(dtype)
+            result = run_on_device(torch.dot, *to_device((a, b)))
             assert_same(result, expected, rtol=2e-3 if dtype == torch.float16 else 1e-4, atol=1e-2)
+    for rows, columns, depth in ((3, 20, 9001), (1, 30, 8192)):
+        a, b, c = torch.randn(rows, depth), torch.randn(columns, depth).t(), torch.randn(columns)
+        expected = torch.addmm(c.double(), a.double(), b.double(), alpha=0.5, beta=2).float()
+        result = run_on_device(torch.addmm, *to_device((c, a, b)), alpha=0.5, beta=2)
+        assert_same(result, expected, rtol=1e-5, atol=1e-4)
+        assert_same(
+            run_on_device(torch.mm, *to_device((a, b))), (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4
+        )
 
 
 def test_batches() -> None:
@@ -211,13 +220,13 @@ def test_in_place_and_out(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", (torch.float32, torch.float16), ids=name_of)
 def test_large_in_place_and_out(dtype: torch.dtype) -> None:
-    for rows, columns, depth in ((96, 128, 64), (70, 101, 99)):
+    for rows, columns, depth, layout in ((96, 128, 64, "rows"), (70, 101, 99, "columns")):
         a, b = values((rows, depth), dtype), values((columns, depth), dtype).t()
-        for c in (values((rows, columns), dtype), values((columns, rows), dtype).t()):
-            device = to_device(c)
-            with on_device() as results:
-                results.append(device.addmm_(*to_device((a, b)), alpha=0.5, beta=2))
-            same(device, torch.addmm(c.float(), a.float(), b.float(), alpha=0.5, beta=2).to(dtype), strides=False)
+        c = LAYOUTS[layout](rows, columns, dtype)
+        device = to_device(c)
+        with on_device() as results:
+            results.append(device.addmm_(*to_device((a, b)), alpha=0.5, beta=2))
+        same(device, torch.addmm(c.float(), a.float(), b.float(), alpha=0.5, beta=2).to(dtype), strides=False)
 
 
 def test_many_batches() -> None:
