@@ -59,7 +59,7 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& grad, const at::Tensor& input,
                                                                     const at::Tensor& weight, at::IntArrayRef stride,
                                                                     at::IntArrayRef padding, at::IntArrayRef dilation,
-                                                                    bool transposed, at::IntArrayRef output_padding,
+                                                                    bool transposed, at::IntArrayRef /*output_padding*/,
                                                                     int64_t groups, std::array<bool, 3> output_mask) {
   TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(grad.scalar_type()), "\"convolution_backward\" not implemented for '",
                               toString(grad.scalar_type()), "'");

@@ -48,7 +48,8 @@ class Printer {
     source_.use(compute_);
     source_.use("program");
     source_.use(spec_.program->file);
-    if (spec_.program->library) source_.use(spec_.program->library);
+    std::istringstream libraries(spec_.program->library ? spec_.program->library : "");
+    for (std::string file; libraries >> file;) source_.use(file);
     source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nconst WORKGROUP = " +
                   number(target_.workgroup) + ";\nconst VARIANT = " + number(spec_.variant) + ";\n");
     print_param("tasks", ProgramParams::kTasks);

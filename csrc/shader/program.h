@@ -19,7 +19,7 @@ struct Program {
   const char* operands;
   const char* params;
   const char* text = "";
-  const char* library = nullptr;              // a further file below wgsl/
+  const char* library = nullptr;              // further files below wgsl/
   uint8_t written = 0, quads = 0, pairs = 0;  // a bit per operand
 };
 

@@ -82,9 +82,11 @@ TRANSPOSED = (
     Case((1, 4, 3, 4, 3), 6, (2, 3, 2), stride=2, padding=(0, 1, 0), groups=2, transposed=True),
 )
 DEPTHWISE = (
+    Case((2, 3, 21, 20), 6, (3, 3), padding=1, groups=3),  # quads, some beyond the end
     Case((2, 6, 9, 17), 6, (3, 3), padding=1, groups=6),
     Case((1, 4, 20, 8), 8, (3, 3), groups=4),  # two of the output for each of the input
-    Case((2, 3, 7, 11), 3, (5, 4), padding=(4, 6), groups=3),  # wider than the window
+    Case((2, 3, 7, 11), 3, (3, 3), padding=(4, 3), groups=3),  # wider than the window
+    Case((2, 3, 7, 11), 3, (5, 4), padding=(4, 6), groups=3),
     Case((2, 3, 7, 11), 3, (1, 3), padding=(0, 1), groups=3),
     Case((1, 3, 9, 9), 3, (7, 7), padding=3, groups=3),
     Case((1, 4, 9, 9), 4, (3, 3), stride=2, padding=1, groups=4),
