@@ -20,7 +20,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         row_at += inner_stride();
       }
     }
-    let target_at = targets(tile, columns);
+    let target_at = targets(tile, lane);
     for (var i = 0u; i < ROWS; i++) {
       if (tile.row + i < rows()) {
         let channel = tile.group * rows() + tile.row + i;

@@ -1,8 +1,6 @@
-// What the kernels share where each channel has a window of its own, which steps by 1: a task takes eight neighbours of
-// a plane's lines, down a block of lines. The window is at most 5 wide, so that twelve elements of x are seen.
-const KH = VARIANT >> 8u;
-const KW = VARIANT & 0xffu;
-const SPAN = 8u;
+// What the kernels share where each channel has a 3 x 3 window of its own, which steps by 1: a task takes sixteen
+// neighbours of a plane's lines, down a block of lines. All is by name: loops over arrays end in memory, not registers.
+const SPAN = 16u;
 
 struct Place { column: u32, top: u32, end: u32, image: u32, channel: u32, x: u32, out: u32, }
 
@@ -11,25 +9,29 @@ fn place_of(task: u32) -> Place {
   let plane = task / column_blocks() / line_blocks();
   let image = plane / channels();
   let channel = plane % channels();
-  let column = task % column_blocks() * SPAN;
-  return Place(column, top, min(top + block(), out_h()), image, channel,
-               image * x_image() + channel / multiplier() * x_channel(),
-               image * out_image() + channel * out_channel() + column * out_w());
+  return Place(task % column_blocks() * SPAN, top, min(top + block(), out_h()), image, channel,
+               image * x_image() + channel / multiplier() * x_channel(), image * out_image() + channel * out_channel());
 }
 
-// Zero where it is outside of x. Places left of the image wrap to large numbers.
-fn load_quad(plane: u32, line: u32, column: u32) -> vec4<T> {
-  let columns = vec4<u32>(column, column + 1u, column + 2u, column + 3u);
-  let inside = (columns < vec4<u32>(x_width())) & vec4<bool>(line < x_height());
-  let at = select(vec4<u32>(), plane + line * x_h() + columns * x_w(), inside);
-  return select(vec4<T>(), vec4<T>(load_x(at.x), load_x(at.y), load_x(at.z), load_x(at.w)), inside);
+struct Quads { a: vec4<T>, b: vec4<T>, c: vec4<T>, d: vec4<T>, }
+
+// What sixteen neighbours see of a line: themselves and one on either side.
+struct Seen { before: T, a: vec4<T>, b: vec4<T>, c: vec4<T>, d: vec4<T>, after: T, }
+
+fn seen_left(s: Seen) -> Quads {
+  return Quads(vec4<T>(s.before, s.a.xyz), vec4<T>(s.a.w, s.b.xyz), vec4<T>(s.b.w, s.c.xyz), vec4<T>(s.c.w, s.d.xyz));
+}
+fn seen_right(s: Seen) -> Quads {
+  return Quads(vec4<T>(s.a.yzw, s.b.x), vec4<T>(s.b.yzw, s.c.x), vec4<T>(s.c.yzw, s.d.x), vec4<T>(s.d.yzw, s.after));
 }
 
-// Four neighbours of the eight, from the i-th.
-fn shifted(a: vec4<T>, b: vec4<T>, i: u32) -> vec4<T> {
-  if (i == 0u) { return a; }
-  if (i == 1u) { return vec4<T>(a.yzw, b.x); }
-  if (i == 2u) { return vec4<T>(a.zw, b.xy); }
-  if (i == 3u) { return vec4<T>(a.w, b.xyz); }
-  return b;
+// Places left of the image, or above, wrap to large numbers.
+fn load_seen(p: Place, y: u32) -> Seen {
+  let line = y - pad_h();
+  let at = p.x + line * x_h();
+  let inside = line < x_height();
+  let column = p.column + 1u - pad_w();
+  return Seen(load_before(at, column, inside), load_quad(at, column, inside), load_quad(at, column + 4u, inside),
+              load_quad(at, column + 8u, inside), load_quad(at, column + 12u, inside),
+              load_after(at, column + 16u, inside));
 }

@@ -1,38 +1,38 @@
-// Each line of x is loaded once, and adds to the KH lines of the output that see it.
+// Each line of x is loaded once, and adds to the three lines of the output that see it.
+fn load_weights(at: u32) -> vec3<T> {
+  return vec3<T>(load_weight(at), load_weight(at + weight_w()), load_weight(at + 2u * weight_w()));
+}
+
+fn add_tap(sums: Quads, weight: T, x: Quads) -> Quads {
+  return Quads(fma(vec4<T>(weight), x.a, sums.a), fma(vec4<T>(weight), x.b, sums.b), fma(vec4<T>(weight), x.c, sums.c),
+               fma(vec4<T>(weight), x.d, sums.d));
+}
+fn add_line(sums: Quads, weight: vec3<T>, x: Seen) -> Quads {
+  return add_tap(add_tap(add_tap(sums, weight.x, seen_left(x)), weight.y, Quads(x.a, x.b, x.c, x.d)), weight.z,
+                 seen_right(x));
+}
+
 fn run(task: u32) {
   let p = place_of(task);
   let weight_at = weight_first() + p.channel / multiplier() * weight_group() + p.channel % multiplier() * weight_row();
-  var weight: array<T, KH * KW>;
-  for (var i = 0u; i < KH * KW; i++) { weight[i] = load_weight(weight_at + i / KW * weight_h() + i % KW * weight_w()); }
+  let top = load_weights(weight_at);
+  let middle = load_weights(weight_at + weight_h());
+  let bottom = load_weights(weight_at + 2u * weight_h());
   let bias = vec4<T>(load_bias(p.channel));
-  // Of the line that sees the present one at h.
-  var left: array<vec4<T>, KH>;
-  var right: array<vec4<T>, KH>;
-  for (var h = 0u; h < KH; h++) {
-    left[h] = bias;
-    right[h] = bias;
-  }
-  for (var y = p.top; y < p.end + KH - 1u; y++) {
-    let first = p.column - pad_w();
-    let a = load_quad(p.x, y - pad_h(), first);
-    let b = load_quad(p.x, y - pad_h(), first + 4u);
-    let c = load_quad(p.x, y - pad_h(), first + 8u);
-    for (var i = 0u; i < KH * KW; i++) {
-      left[i / KW] = fma(vec4<T>(weight[i]), shifted(a, b, i % KW), left[i / KW]);
-      right[i / KW] = fma(vec4<T>(weight[i]), shifted(b, c, i % KW), right[i / KW]);
+  let start = Quads(bias, bias, bias, bias);
+  var above = start;  // the sums of the line above the present one, and of the present one
+  var here = start;
+  for (var y = p.top; y < p.end + 2u; y++) {
+    let x = load_seen(p, y);
+    let done = add_line(above, bottom, x);
+    if (y >= p.top + 2u) {
+      let at = p.out + (y - 2u) * out_line();
+      store_quad(at, p.column, done.a);
+      store_quad(at, p.column + 4u, done.b);
+      store_quad(at, p.column + 8u, done.c);
+      store_quad(at, p.column + 12u, done.d);
     }
-    if (y >= p.top + KH - 1u) {
-      let at = p.out + (y - (KH - 1u)) * out_line();
-      for (var i = 0u; i < 4u; i++) {
-        if (p.column + i < out_width()) { store_out(at + i * out_w(), left[KH - 1u][i]); }
-        if (p.column + 4u + i < out_width()) { store_out(at + (4u + i) * out_w(), right[KH - 1u][i]); }
-      }
-    }
-    for (var i = 1u; i < KH; i++) {
-      left[KH - i] = left[KH - i - 1u];
-      right[KH - i] = right[KH - i - 1u];
-    }
-    left[0] = bias;
-    right[0] = bias;
+    above = add_line(here, middle, x);
+    here = add_line(start, top, x);
   }
 }

@@ -1,44 +1,42 @@
-// The weight's gradient: each task leaves its part of the sums. The KH lines of x that a line sees stay in registers.
-fn load_gradients(p: Place, y: u32, first: u32) -> vec4<T> {
-  let columns = vec4<u32>(first, first + 1u, first + 2u, first + 3u);
-  let at = p.out + y * out_line() + columns * out_w();
-  return select(vec4<T>(), vec4<T>(load_gradient(at.x), load_gradient(at.y), load_gradient(at.z), load_gradient(at.w)),
-                p.column + columns < vec4<u32>(out_width()));
+// The weight's gradient: each task leaves its part of the sums. The lines of x that a line sees stay in registers.
+struct Sums { left: vec4<T>, middle: vec4<T>, right: vec4<T>, }
+
+fn add_products(sum: vec4<T>, g: Quads, x: Quads) -> vec4<T> {
+  return fma(g.a, x.a, fma(g.b, x.b, fma(g.c, x.c, fma(g.d, x.d, sum))));
+}
+fn add_line(sums: Sums, g: Quads, x: Seen) -> Sums {
+  return Sums(add_products(sums.left, g, seen_left(x)), add_products(sums.middle, g, Quads(x.a, x.b, x.c, x.d)),
+              add_products(sums.right, g, seen_right(x)));
+}
+fn total(v: vec4<T>) -> T { return (v.x + v.y) + (v.z + v.w); }
+fn store_line(at: u32, sums: Sums) {
+  store_sums(at, total(sums.left));
+  store_sums(at + 1u, total(sums.middle));
+  store_sums(at + 2u, total(sums.right));
 }
 
 fn run(task: u32) {
   let p = place_of(task);
-  var sums: array<vec4<T>, KH * KW>;
-  for (var i = 0u; i < KH * KW; i++) { sums[i] = vec4<T>(); }
-  var a: array<vec4<T>, KH>;
-  var b: array<vec4<T>, KH>;
-  var c: array<vec4<T>, KH>;
-  for (var h = 0u; h < KH; h++) {
-    a[h] = vec4<T>();
-    b[h] = vec4<T>();
-    c[h] = vec4<T>();
-  }
-  for (var y = p.top; y < p.end + KH - 1u; y++) {
-    for (var h = 1u; h < KH; h++) {
-      a[h - 1u] = a[h];
-      b[h - 1u] = b[h];
-      c[h - 1u] = c[h];
-    }
-    let first = p.column - pad_w();
-    a[KH - 1u] = load_quad(p.x, y - pad_h(), first);
-    b[KH - 1u] = load_quad(p.x, y - pad_h(), first + 4u);
-    c[KH - 1u] = load_quad(p.x, y - pad_h(), first + 8u);
-    if (y >= p.top + KH - 1u) {
-      let left = load_gradients(p, y - (KH - 1u), 0u);
-      let right = load_gradients(p, y - (KH - 1u), 4u);
-      for (var i = 0u; i < KH * KW; i++) {
-        let h = i / KW;
-        let w = i % KW;
-        sums[i] = fma(left, shifted(a[h], b[h], w), fma(right, shifted(b[h], c[h], w), sums[i]));
-      }
-    }
+  let nothing = Sums(vec4<T>(), vec4<T>(), vec4<T>());
+  var top = nothing;
+  var middle = nothing;
+  var bottom = nothing;
+  var above = load_seen(p, p.top);
+  var here = load_seen(p, p.top + 1u);
+  for (var y = p.top; y < p.end; y++) {
+    let below = load_seen(p, y + 2u);
+    let at = p.out + y * out_line();
+    let g = Quads(gradient_quad(at, p.column), gradient_quad(at, p.column + 4u), gradient_quad(at, p.column + 8u),
+                  gradient_quad(at, p.column + 12u));
+    top = add_line(top, g, above);
+    middle = add_line(middle, g, here);
+    bottom = add_line(bottom, g, below);
+    above = here;
+    here = below;
   }
   let blocks = column_blocks() * line_blocks();
-  let at = ((p.image * blocks + task % blocks) * channels() + p.channel) * KH * KW;
-  for (var i = 0u; i < KH * KW; i++) { store_sums(at + i, (sums[i].x + sums[i].y) + (sums[i].z + sums[i].w)); }
+  let at = ((p.image * blocks + task % blocks) * channels() + p.channel) * 9u;
+  store_line(at, top);
+  store_line(at + 3u, middle);
+  store_line(at + 6u, bottom);
 }

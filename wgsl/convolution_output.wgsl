@@ -13,14 +13,23 @@ fn tile_at(task: u32) -> Tile {
               vec3<u32>(phase / (gaps.y * gaps.z), phase / gaps.z % gaps.y, phase % gaps.z));
 }
 
-struct Columns { image: vec4<u32>, d: vec4<u32>, h: vec4<u32>, w: vec4<u32>, kept: vec4<bool>, }
+// d, h, w: where the window begins, without its shift; `at` is that place in memory.
+struct Columns { d: vec4<u32>, h: vec4<u32>, w: vec4<u32>, at: vec4<u32>, kept: vec4<bool>, }
+
+fn pixels_at(tile: Tile, lane: u32) -> vec4<u32> {
+  return vec4<u32>(tile.column + lane * 4u) + vec4<u32>(0u, 1u, 2u, 3u);
+}
 
 fn columns_at(tile: Tile, lane: u32) -> Columns {
-  let column = vec4<u32>(tile.column + lane * 4u) + vec4<u32>(0u, 1u, 2u, 3u);
+  let pixel = pixels_at(tile, lane);
   let size = phase_size();
-  let line = column / size.z;
+  let line = pixel / size.z;
   let plane = line / size.y;
-  return Columns(plane / size.x, plane % size.x, line % size.y, column % size.z, column < vec4<u32>(columns()));
+  let d = plane % size.x * step().x;
+  let h = line % size.y * step().y;
+  let w = pixel % size.z * step().z;
+  return Columns(d, h, w, x_first() + plane / size.x * x_image() + tile.group * channels() * x_channel() +
+                 d * x_stride().x + h * x_stride().y + w * x_stride().z, pixel < vec4<u32>(columns()));
 }
 
 struct Walk { left: u32, number: u32, tap: vec3<u32>, }
@@ -41,41 +50,48 @@ fn next_step(walk: Walk) -> Walk {
 fn shift(tile: Tile, walk: Walk) -> vec3<i32> {
   return vec3<i32>(tile.phase) + base() + vec3<i32>(walk.tap) * dilation();
 }
-fn is_counted(tile: Tile, walk: Walk) -> bool { return all(shift(tile, walk) % gap() == vec3<i32>()); }
+// Divisions are slow: without a gap there are none.
+fn is_counted(tile: Tile, walk: Walk) -> bool {
+  if (!HAS_GAP) { return true; }
+  return all(shift(tile, walk) % gap() == vec3<i32>());
+}
 
 struct Source { at: vec4<u32>, inside: vec4<bool>, }
 
 // Places left of the image wrap to large numbers.
 fn gather(tile: Tile, columns: Columns, walk: Walk) -> Source {
-  let by = vec3<u32>(shift(tile, walk) / gap());
-  let d = columns.d * step().x + by.x;
-  let h = columns.h * step().y + by.y;
-  let w = columns.w * step().z + by.z;
+  var by = vec3<u32>(shift(tile, walk));
+  if (HAS_GAP) { by = vec3<u32>(shift(tile, walk) / gap()); }
   let size = x_size();
-  let at = columns.image * x_image() + tile.group * channels() * x_channel() + d * x_stride().x + h * x_stride().y +
-      w * x_stride().z;
-  let inside = columns.kept & (d < vec4<u32>(size.x)) & (h < vec4<u32>(size.y)) & (w < vec4<u32>(size.z));
-  return Source(select(vec4<u32>(), at, inside), inside);
+  let inside = columns.kept & (columns.d + by.x < vec4<u32>(size.x)) & (columns.h + by.y < vec4<u32>(size.y)) &
+      (columns.w + by.z < vec4<u32>(size.z));
+  return Source(select(vec4<u32>(), columns.at + dot(by, x_stride()), inside), inside);
 }
 fn is_inside(source: Source) -> vec4<bool> { return source.inside; }
 fn inner_steps() -> u32 { return channels(); }
 fn next_element(source: Source) -> Source { return Source(source.at + x_channel(), source.inside); }
 
-// Weights lie as quads of rows, by group, tap and channel.
+// Packed weights lie as quads of rows, by group, tap and channel; others through their strides.
 fn row_quads() -> u32 { return (rows() + 3u) / 4u; }
 fn rows_at(tile: Tile, walk: Walk) -> u32 {
-  let taps = kernel().x * kernel().y * kernel().z;
-  return ((tile.group * taps + walk.number) * channels()) * row_quads() + tile.row / 4u;
+  if (PACKED) {
+    let taps = kernel().x * kernel().y * kernel().z;
+    return ((tile.group * taps + walk.number) * channels()) * row_quads() + tile.row / 4u;
+  }
+  return row_first() + tile.group * row_image() + tile.row * row_step() + dot(walk.tap, row_stride());
 }
-fn inner_stride() -> u32 { return row_quads(); }
-fn load_rows(at: u32, quad: u32) -> vec4<f32> { return load_weight(at + quad); }
+fn inner_stride() -> u32 { return select(row_channel(), row_quads(), PACKED); }
 
-fn targets(tile: Tile, columns: Columns) -> Places {
+fn targets(tile: Tile, lane: u32) -> Places {
+  let pixel = pixels_at(tile, lane);
+  let line = pixel / phase_size().z;
+  let plane = line / phase_size().y;
   let gaps = vec3<u32>(gap());
-  let d = columns.d * gaps.x + tile.phase.x;
-  let h = columns.h * gaps.y + tile.phase.y;
-  let w = columns.w * gaps.z + tile.phase.z;
+  let d = plane % phase_size().x * gaps.x + tile.phase.x;
+  let h = line % phase_size().y * gaps.y + tile.phase.y;
+  let w = pixel % phase_size().z * gaps.z + tile.phase.z;
   let size = out_size();
-  return Places(columns.image * out_image() + d * out_stride().x + h * out_stride().y + w * out_stride().z,
-                columns.kept & (d < vec4<u32>(size.x)) & (h < vec4<u32>(size.y)) & (w < vec4<u32>(size.z)));
+  return Places(plane / phase_size().x * out_image() + d * out_stride().x + h * out_stride().y + w * out_stride().z,
+                (pixel < vec4<u32>(columns())) & (d < vec4<u32>(size.x)) & (h < vec4<u32>(size.y)) &
+                (w < vec4<u32>(size.z)));
 }

@@ -9,14 +9,25 @@ fn tile_at(task: u32) -> Tile {
   return Tile(row * ROWS, column * 4u * WORKGROUP, rest % groups(), rest / groups());
 }
 
-struct Columns { channel: vec4<u32>, d: vec4<u32>, h: vec4<u32>, w: vec4<u32>, kept: vec4<bool>, }
+// d, h, w: the tap's shift against the pixel; `at` is the place in x of a pixel at the origin.
+struct Columns { d: vec4<u32>, h: vec4<u32>, w: vec4<u32>, at: vec4<u32>, kept: vec4<bool>, }
+
+fn elements_at(tile: Tile, lane: u32) -> vec4<u32> {
+  return vec4<u32>(tile.column + lane * 4u) + vec4<u32>(0u, 1u, 2u, 3u);
+}
 
 fn columns_at(tile: Tile, lane: u32) -> Columns {
-  let column = vec4<u32>(tile.column + lane * 4u) + vec4<u32>(0u, 1u, 2u, 3u);
+  let element = elements_at(tile, lane);
   let size = kernel();
-  let line = column / size.z;
+  let line = element / size.z;
   let plane = line / size.y;
-  return Columns(plane / size.x, plane % size.x, line % size.y, column % size.z, column < vec4<u32>(columns()));
+  let to = vec3<u32>(base());
+  let by = vec3<u32>(dilation());
+  let d = to.x + plane % size.x * by.x;
+  let h = to.y + line % size.y * by.y;
+  let w = to.z + element % size.z * by.z;
+  return Columns(d, h, w, x_first() + (tile.group * channels() + plane / size.x) * x_channel() + d * x_stride().x +
+                 h * x_stride().y + w * x_stride().z, element < vec4<u32>(columns()));
 }
 
 struct Walk { left: u32, image: u32, d: u32, h: u32, }
@@ -39,14 +50,10 @@ fn is_counted(tile: Tile, walk: Walk) -> bool { return true; }
 struct Source { at: vec4<u32>, w: vec4<u32>, inside: vec4<bool>, }
 
 fn gather(tile: Tile, columns: Columns, walk: Walk) -> Source {
-  let to = vec3<u32>(base());
-  let by = vec3<u32>(dilation());
-  let d = walk.d * step().x + to.x + columns.d * by.x;
-  let h = walk.h * step().y + to.y + columns.h * by.y;
-  let w = to.z + columns.w * by.z;
-  let at = walk.image * x_image() + (tile.group * channels() + columns.channel) * x_channel() + d * x_stride().x +
-      h * x_stride().y + w * x_stride().z;
-  return Source(at, w, columns.kept & (d < vec4<u32>(x_size().x)) & (h < vec4<u32>(x_size().y)));
+  let d = walk.d * step().x;
+  let h = walk.h * step().y;
+  return Source(columns.at + (walk.image * x_image() + d * x_stride().x + h * x_stride().y), columns.w,
+                columns.kept & (columns.d + d < vec4<u32>(x_size().x)) & (columns.h + h < vec4<u32>(x_size().y)));
 }
 fn is_inside(source: Source) -> vec4<bool> { return source.inside & (source.w < vec4<u32>(x_size().z)); }
 fn inner_steps() -> u32 { return out_size().z; }
@@ -55,18 +62,16 @@ fn next_element(source: Source) -> Source {
 }
 
 fn rows_at(tile: Tile, walk: Walk) -> u32 {
-  return walk.image * row_image() + (tile.group * rows() + tile.row) * row_channel() + walk.d * row_stride().x +
-      walk.h * row_stride().y;
+  return row_first() + walk.image * row_image() + (tile.group * rows() + tile.row) * row_step() +
+      walk.d * row_stride().x + walk.h * row_stride().y;
 }
 fn inner_stride() -> u32 { return row_stride().z; }
-// Rows beyond the last read what is there; they are not stored.
-fn load_rows(at: u32, quad: u32) -> vec4<f32> {
-  let by = row_channel();
-  let first = at + 4u * quad * by;
-  return vec4<f32>(load_row(first), load_row(first + by), load_row(first + 2u * by), load_row(first + 3u * by));
-}
 
-fn targets(tile: Tile, columns: Columns) -> Places {
-  return Places(tile.part * out_part() + columns.channel * out_image() + columns.d * out_stride().x +
-                columns.h * out_stride().y + columns.w * out_stride().z, columns.kept);
+fn targets(tile: Tile, lane: u32) -> Places {
+  let element = elements_at(tile, lane);
+  let line = element / kernel().z;
+  let plane = line / kernel().y;
+  return Places(tile.part * out_part() + plane / kernel().x * out_image() + plane % kernel().x * out_stride().x +
+                line % kernel().y * out_stride().y + element % kernel().z * out_stride().z,
+                element < vec4<u32>(columns()));
 }

@@ -35,31 +35,31 @@ at::Tensor pack(const at::Tensor& tensor, const Weight& weight, int64_t groups) 
 
 class Product {
  public:
-  explicit Product(ConvolutionForm form) { spec_.form = static_cast<uint8_t>(form); }
+  explicit Product(ConvolutionForm form) { spec.form = static_cast<uint8_t>(form); }
 
   void operand(ConvolutionOperand operand, const at::Tensor& tensor) {
     const Buffer* buffer = buffer_of(tensor);
     TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: convolution: a tensor of ",
                 tensor.storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
                 max_binding_bytes(), " bytes");
-    spec_.dtype[operand] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), "convolution"));
-    spec_.binding[operand] = static_cast<uint8_t>(bind(launch_, buffer));
+    spec.dtype[operand] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), "convolution"));
+    spec.binding[operand] = static_cast<uint8_t>(bind(launch_, buffer));
     const auto first = static_cast<uint32_t>(tensor.storage_offset());
     if (operand == kX) params.x_first = first;
     if (operand == kRow) params.row_first = first;
     if (operand == kBias) params.bias_first = first;
-    if (operand == kBias) spec_.has_bias = 1;
+    if (operand == kBias) spec.has_bias = 1;
   }
 
   // How many rows share what a lane loads: as many as registers hold where subgroups exchange them.
   int64_t tiles(int64_t rows, int64_t columns, int64_t groups) {
     const Target& adapter = target();
-    spec_.shared = adapter.subgroup == 8 && adapter.workgroup == 8 && rows > 4;
-    spec_.rows = rows <= 4 ? 4 : rows <= 8 || !spec_.shared ? 8 : rows <= 16 ? 16 : 32;
+    spec.shared = adapter.subgroup == 8 && adapter.workgroup == 8 && rows > 4;
+    spec.rows = rows <= 4 ? 4 : rows <= 8 || !spec.shared ? 8 : rows <= 16 ? 16 : 32;
     params.rows = static_cast<uint32_t>(rows);
     params.columns = static_cast<uint32_t>(columns);
     params.groups = static_cast<uint32_t>(groups);
-    params.row_tiles = static_cast<uint32_t>(ceil_div(rows, spec_.rows));
+    params.row_tiles = static_cast<uint32_t>(ceil_div(rows, spec.rows));
     params.column_tiles = static_cast<uint32_t>(ceil_div(columns, 4 * int64_t{adapter.workgroup}));
     return int64_t{params.row_tiles} * params.column_tiles * groups;
   }
@@ -70,6 +70,7 @@ class Product {
   }
   void run_elements(int64_t count) { dispatch(count, chunks_of(count, target().workgroup)); }
 
+  ConvolutionSpec spec{};
   ConvolutionParams params{};
 
  private:
@@ -80,12 +81,11 @@ class Product {
     std::memcpy(launch_.params, &params, sizeof(params));
     launch_.param_words = sizeof(params) / 4;
     launch_.grid[0] = chunks.groups;
-    set_key(launch_, Family::convolution, spec_);
+    set_key(launch_, Family::convolution, spec);
     launch_.print = &print;
     runtime().stream.dispatch(launch_);
   }
 
-  ConvolutionSpec spec_{};
   Launch launch_;
 };
 
@@ -123,12 +123,7 @@ void multiply(const Weight& weight, const at::Tensor& given, const View& out, co
 void convolve_general(const Window& window, bool transposed, const View& to, const View& x, const at::Tensor& kernel,
                       const Weight& weight, const at::Tensor& bias) {
   const bool tiled = to.tensor.scalar_type() == at::kFloat;
-  const at::Tensor rows = tiled ? pack(kernel, weight, window.groups) : kernel;
   Product product_of(tiled ? ConvolutionForm::output : ConvolutionForm::element);
-  product_of.operand(kOut, to.tensor);
-  product_of.operand(kX, x.tensor);
-  product_of.operand(kRow, rows);
-  if (bias.defined()) product_of.operand(kBias, bias);
   ConvolutionParams& params = product_of.params;
   Axes phases{1, 1, 1}, size = to.size;
   for (int i = 0; i < 3; ++i) {
@@ -138,6 +133,17 @@ void convolve_general(const Window& window, bool transposed, const View& to, con
     params.base[i] = static_cast<int32_t>(transposed ? window.padding[i] : -window.padding[i]);
     params.dilation[i] = static_cast<int32_t>(transposed ? -window.dilation[i] : window.dilation[i]);
   }
+  const int64_t tiles = product_of.tiles(weight.rows, to.outer[0] * product(size), window.groups);
+  // Weights that many tiles read are worth a copy that lies as they read it.
+  constexpr uint32_t kPackFrom = 8;
+  const bool packed = tiled && params.column_tiles >= kPackFrom;
+  const at::Tensor rows = packed ? pack(kernel, weight, window.groups) : kernel;
+  product_of.spec.packed = packed;
+  product_of.spec.has_gap = product(phases) > 1;
+  product_of.operand(kOut, to.tensor);
+  product_of.operand(kX, x.tensor);
+  product_of.operand(kRow, rows);
+  if (bias.defined()) product_of.operand(kBias, bias);
   copy(params.gap, phases);
   copy(params.phase_size, size);
   copy(params.out_size, to.size);
@@ -154,7 +160,6 @@ void convolve_general(const Window& window, bool transposed, const View& to, con
   params.row_step = static_cast<uint32_t>(weight.row_stride);
   params.row_channel = static_cast<uint32_t>(weight.channel_stride);
   copy(params.row_stride, weight.kernel_stride);
-  const int64_t tiles = product_of.tiles(weight.rows, to.outer[0] * product(size), window.groups);
   if (tiled) {
     product_of.run(tiles * product(phases));
   } else {
@@ -187,7 +192,7 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
   const View x(given), rounded(out);
   if (is_product(window, weight, rounded, x)) return multiply(weight, kernel, rounded, x, bias);
   const at::Tensor result = words_like(out);
-  if (result.scalar_type() == at::kFloat && is_depthwise(window, weight.channels, weight.kernel, rounded)) {
+  if (result.scalar_type() == at::kFloat && x.size[0] == 1 && is_depthwise(window, weight.channels, weight.kernel)) {
     convolve_depthwise(window, transposed, View(result), x, kernel, weight, bias);
   } else {
     convolve_general(window, transposed, View(result), x, kernel, weight, bias);
@@ -200,7 +205,7 @@ void convolve_weight(const Window& window, const at::Tensor& grad_weight, const 
   if (grad_weight.numel() == 0) return;
   const View x(given), pixels(grad), shape(grad_weight);
   const int64_t rows = shape.outer[0] / window.groups, channels = shape.outer[1];
-  if (is_depthwise(window, channels, shape.size, pixels)) {
+  if (x.size[0] == 1 && is_depthwise(window, channels, shape.size)) {
     return convolve_depthwise_weight(window, grad_weight, pixels, x);
   }
   Product product_of(ConvolutionForm::weight);
@@ -228,7 +233,7 @@ void convolve_weight(const Window& window, const at::Tensor& grad_weight, const 
   params.x_image = static_cast<uint32_t>(x.outer_stride[0]);
   params.x_channel = static_cast<uint32_t>(x.outer_stride[1]);
   params.row_image = static_cast<uint32_t>(pixels.outer_stride[0]);
-  params.row_channel = static_cast<uint32_t>(pixels.outer_stride[1]);
+  params.row_step = static_cast<uint32_t>(pixels.outer_stride[1]);
   copy(params.out_size, pixels.size);
   copy(params.x_size, x.size);
   copy(params.kernel, shape.size);

@@ -58,9 +58,9 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
 // The gradient of a weight that took x to pixels of `grad`; for a transposed convolution the two change places.
 void convolve_weight(const Window& window, const at::Tensor& grad_weight, const at::Tensor& grad, const at::Tensor& x);
 
-// Where each channel has a window of its own, which steps by 1: its kernels keep the window in registers. `channels`
-// are those of x in a group.
-bool is_depthwise(const Window& window, int64_t channels, const Axes& kernel, const View& out);
+// Where each channel has a 3 x 3 window of its own, which steps by 1: kernels that keep the window in registers.
+// `channels` are those of x in a group.
+bool is_depthwise(const Window& window, int64_t channels, const Axes& kernel);
 void convolve_depthwise(const Window& window, bool transposed, const View& out, const View& x, const at::Tensor& kernel,
                         const Weight& weight, const at::Tensor& bias);
 void convolve_depthwise_weight(const Window& window, const at::Tensor& grad_weight, const View& grad, const View& x);

@@ -8,20 +8,46 @@
 namespace torch_webgpu {
 namespace {
 
-constexpr int64_t kMost = 5;  // the window's sides: all of it is in registers
-#define DEPTHWISE_PARAMS                                                                                      \
-  "column_blocks line_blocks block channels multiplier out_image out_channel out_line out_w out_h out_width " \
-  "x_image x_channel x_h x_w x_height x_width pad_h pad_w "
-constexpr Program kDepthwise = make_program("convolution", "convolution_depthwise_output", "T:out! T:x T:weight T:bias",
-                                            DEPTHWISE_PARAMS "weight_first weight_group weight_row weight_h weight_w",
-                                            "", "convolution_depthwise");
-constexpr Program kDepthwiseWeight =
-    make_program("convolution_backward", "convolution_depthwise_weight", "T:sums! T:x T:gradient", DEPTHWISE_PARAMS, "",
-                 "convolution_depthwise");
+constexpr const char* kParams =
+    "column_blocks line_blocks block channels multiplier out_image out_channel out_line out_w out_h out_width "
+    "x_image x_channel x_h x_w x_height x_width pad_h pad_w weight_first weight_group weight_row weight_h weight_w";
+constexpr const char *kElements = "convolution_depthwise convolution_depthwise_elements",
+                     *kQuads = "convolution_depthwise convolution_depthwise_quads";
 
-// A task is a block of eight columns and some lines of a plane.
+constexpr Program kOutput[] = {
+    make_program("convolution", "convolution_depthwise_output", "T:out! T:x T:weight T:bias", kParams,
+                 "fn store_quad(at: u32, column: u32, value: vec4<T>) {"
+                 "  for (var i = 0u; i < 4u; i++) {"
+                 "    if (column + i < out_width()) { store_out(at + (column + i) * out_w(), value[i]); }"
+                 "  }"
+                 "}",
+                 kElements),
+    make_program("convolution", "convolution_depthwise_output", "q:out! q:x T:weight T:bias", kParams,
+                 "fn store_quad(at: u32, column: u32, value: vec4<T>) {"
+                 "  if (column < out_width()) { store_out((at + column) / 4u, value); }"
+                 "}",
+                 kQuads)};
+
+constexpr Program kWeight[] = {
+    make_program("convolution_backward", "convolution_depthwise_weight", "T:sums! T:x T:gradient", kParams,
+                 "fn gradient_quad(at: u32, column: u32) -> vec4<T> {"
+                 "  var quad = vec4<T>();"
+                 "  for (var i = 0u; i < 4u; i++) {"
+                 "    if (column + i < out_width()) { quad[i] = load_gradient(at + (column + i) * out_w()); }"
+                 "  }"
+                 "  return quad;"
+                 "}",
+                 kElements),
+    make_program("convolution_backward", "convolution_depthwise_weight", "T:sums! q:x q:gradient", kParams,
+                 "fn gradient_quad(at: u32, column: u32) -> vec4<T> {"
+                 "  let kept = column < out_width();"
+                 "  return select(vec4<T>(), load_gradient(select(0u, (at + column) / 4u, kept)), kept);"
+                 "}",
+                 kQuads)};
+
+// A task is a block of sixteen columns and some lines of a plane.
 struct Blocks {
-  explicit Blocks(const View& out) : planes(out.outer[0] * out.outer[1]), columns(ceil_div(out.size[2], 8)) {
+  explicit Blocks(const View& out) : planes(out.outer[0] * out.outer[1]), columns(ceil_div(out.size[2], 16)) {
     // Lines that two blocks share are loaded twice: no more blocks than keep the adapter busy.
     constexpr int64_t kLeast = 8;
     const int64_t height = out.size[1];
@@ -29,15 +55,21 @@ struct Blocks {
     block = ceil_div(height, wanted);
     lines = ceil_div(height, block);
   }
-  Tasks tasks() const { return {planes * columns * lines, block * 32}; }
+  Tasks tasks() const { return {planes * columns * lines, block * 64}; }
   int64_t planes, columns, lines, block;
 };
 
+bool is_aligned(const View& view) {
+  return view.tensor.scalar_type() == at::kFloat && view.tensor.storage_offset() % 4 == 0 &&
+         view.outer_stride[0] % 4 == 0 && view.outer_stride[1] % 4 == 0 && view.stride[1] % 4 == 0 &&
+         view.stride[2] == 1 && view.size[2] % 4 == 0;
+}
+
 }  // namespace
 
-bool is_depthwise(const Window& window, int64_t channels, const Axes& kernel, const View& out) {
-  return channels == 1 && window.groups > 1 && out.size[0] == 1 && kernel[0] == 1 && kernel[1] <= kMost &&
-         kernel[2] <= kMost && window.stride == Axes{1, 1, 1} && window.dilation == Axes{1, 1, 1};
+bool is_depthwise(const Window& window, int64_t channels, const Axes& kernel) {
+  return channels == 1 && window.groups > 1 && kernel == Axes{1, 3, 3} && window.stride == Axes{1, 1, 1} &&
+         window.dilation == Axes{1, 1, 1} && window.padding[0] == 0;
 }
 
 void convolve_depthwise(const Window& window, bool transposed, const View& out, const View& x, const at::Tensor& kernel,
@@ -51,12 +83,12 @@ void convolve_depthwise(const Window& window, bool transposed, const View& out, 
     first += (weight.kernel[i] - 1) * by[i];
     by[i] = -by[i];
   }
-  run(kDepthwise, at::kFloat, blocks.tasks(), {out.tensor, x.tensor, kernel, bias},
+  const bool quads = padding[2] == 1 && is_aligned(out) && is_aligned(x);
+  run(kOutput[quads], at::kFloat, blocks.tasks(), {out.tensor, x.tensor, kernel, bias},
       {blocks.columns,      blocks.lines,  blocks.block,        out.outer[1],      weight.rows, out.outer_stride[0],
        out.outer_stride[1], out.stride[1], out.stride[2],       out.size[1],       out.size[2], x.outer_stride[0],
        x.outer_stride[1],   x.stride[1],   x.stride[2],         x.size[1],         x.size[2],   padding[1],
-       padding[2],          first,         weight.group_stride, weight.row_stride, by[1],       by[2]},
-      static_cast<uint32_t>(weight.kernel[1] << 8 | weight.kernel[2]));
+       padding[2],          first,         weight.group_stride, weight.row_stride, by[1],       by[2]});
 }
 
 void convolve_depthwise_weight(const Window& window, const at::Tensor& grad_weight, const View& out, const View& x) {
@@ -64,11 +96,11 @@ void convolve_depthwise_weight(const Window& window, const at::Tensor& grad_weig
   const View weight(grad_weight);
   const at::Tensor sums = empty_tensor(
       {out.outer[0] * blocks.lines * blocks.columns, out.outer[1], weight.size[1], weight.size[2]}, {}, at::kFloat);
-  run(kDepthwiseWeight, at::kFloat, blocks.tasks(), {sums, x.tensor, out.tensor},
+  const bool quads = window.padding[2] == 1 && is_aligned(out) && is_aligned(x);
+  run(kWeight[quads], at::kFloat, blocks.tasks(), {sums, x.tensor, out.tensor},
       {blocks.columns, blocks.lines, blocks.block, out.outer[1], weight.outer[0] / window.groups, out.outer_stride[0],
        out.outer_stride[1], out.stride[1], out.stride[2], out.size[1], out.size[2], x.outer_stride[0],
-       x.outer_stride[1], x.stride[1], x.stride[2], x.size[1], x.size[2], window.padding[1], window.padding[2]},
-      static_cast<uint32_t>(weight.size[1] << 8 | weight.size[2]));
+       x.outer_stride[1], x.stride[1], x.stride[2], x.size[1], x.size[2], window.padding[1], window.padding[2]});
   grad_weight.copy_(sums.sum(0).view(grad_weight.sizes()));
 }
 

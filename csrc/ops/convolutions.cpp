@@ -3,6 +3,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <string>
 
 #include "ops/convolution.h"
 #include "ops/native.h"
@@ -41,11 +42,28 @@ void check_dtypes(const at::Tensor& input, const at::Tensor& weight, const at::T
               input.dtype().name(), ") and bias type (", bias.dtype().name(), ") should be the same");
 }
 
+void check_output_padding(at::IntArrayRef output_padding, at::IntArrayRef stride, at::IntArrayRef dilation) {
+  const auto names = [&](const char* what, at::IntArrayRef values) {
+    constexpr const char* kAxes[] = {"depth", "height", "width"};
+    std::string text;
+    for (size_t i = 0; i < values.size(); ++i) {
+      text += std::string(" ") + what + "_" + kAxes[3 - values.size() + i] + ": " + std::to_string(values[i]);
+    }
+    return text;
+  };
+  for (size_t i = 0; i < stride.size(); ++i) {
+    TORCH_CHECK(output_padding[i] < stride[i] || output_padding[i] < dilation[i],
+                "output padding must be smaller than either stride or dilation, but got",
+                names("output_padding", output_padding), names("stride", stride), names("dilation", dilation));
+  }
+}
+
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& given,
                        at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                        at::IntArrayRef output_padding, int64_t groups) {
   const at::Tensor bias = given && given->defined() ? given->contiguous() : at::Tensor();
   check_dtypes(input, weight, bias, transposed);
+  if (transposed) check_output_padding(output_padding, stride, dilation);
   const auto size = transposed ? at::native::conv_input_size(input.sizes(), weight.sizes(), padding, output_padding,
                                                              stride, dilation, groups)
                                : at::native::conv_output_size(input.sizes(), weight.sizes(), padding, stride, dilation);
@@ -59,7 +77,7 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& grad, const at::Tensor& input,
                                                                     const at::Tensor& weight, at::IntArrayRef stride,
                                                                     at::IntArrayRef padding, at::IntArrayRef dilation,
-                                                                    bool transposed, at::IntArrayRef output_padding,
+                                                                    bool transposed, at::IntArrayRef /*output_padding*/,
                                                                     int64_t groups, std::array<bool, 3> output_mask) {
   TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(grad.scalar_type()), "\"convolution_backward\" not implemented for '",
                               toString(grad.scalar_type()), "'");

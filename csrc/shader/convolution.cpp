@@ -15,18 +15,18 @@ class Printer {
         compute_(compute_type(dtype(kOut))) {}
 
   std::string print() {
-    const bool packed = form_ == ConvolutionForm::output;
     const std::string type = wgsl_type(compute_);
     print_binding(kOut, type);
     print_binding(kX, "u32");
-    print_binding(kRow, packed ? "vec4<f32>" : "u32");
+    print_binding(kRow, spec_.packed ? "vec4<f32>" : "u32");
     if (spec_.has_bias) print_binding(kBias, "u32");
     source_.use(compute_);
     source_.print("alias T = " + type + ";\nconst WORKGROUP = " + number(target_.workgroup) +
-                  ";\nconst ROWS = " + number(spec_.rows) + ";\n");
+                  ";\nconst ROWS = " + number(spec_.rows) + ";\nconst PACKED = " + (spec_.packed ? "true" : "false") +
+                  ";\nconst HAS_GAP = " + (spec_.has_gap ? "true" : "false") + ";\n");
     print_params();
     print_load("load_x", kX);
-    if (packed) {
+    if (spec_.packed) {
       source_.print("fn load_weight(at: u32) -> vec4<f32> { return " + memory(kRow) + "[at]; }\n");
     } else {
       print_load("load_row", kRow);
@@ -52,6 +52,7 @@ class Printer {
     }
     source_.use("convolution");
     source_.use(form_ == ConvolutionForm::output ? "convolution_output" : "convolution_weight");
+    source_.use(spec_.packed ? "convolution_packed" : "convolution_strided");
     source_.use(spec_.shared ? "convolution_subgroup" : "convolution_lane");
     if (spec_.shared) source_.use_subgroups();
   }
@@ -106,7 +107,7 @@ std::string print_convolution(const ConvolutionSpec& spec, const Target& target)
 std::string label_convolution(const ConvolutionSpec& spec) {
   const char* const names[] = {"convolution", "convolution_weight", "convolution_element"};
   return std::string(names[spec.form]) + "(" + name(static_cast<DType>(spec.dtype[kX])) + ", " +
-         std::to_string(spec.rows) + " rows)";
+         std::to_string(spec.rows) + (spec.packed ? " packed rows)" : " rows)");
 }
 
 }  // namespace torch_webgpu

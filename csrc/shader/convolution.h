@@ -19,9 +19,11 @@ struct ConvolutionSpec {
   uint8_t rows;    // of a tile
   uint8_t shared;  // the lanes of a subgroup load a tile's rows together
   uint8_t has_bias;
-  uint8_t dtype[kConvolutionOperands];    // DType; out is of whole words, and a tile's weights are f32
+  uint8_t packed;                         // rows are weights in quads, as f32
+  uint8_t has_gap;                        // a transposed convolution that leaves elements out
+  uint8_t dtype[kConvolutionOperands];    // DType; out is of whole words
   uint8_t binding[kConvolutionOperands];  // which buffer it is in
-  uint8_t unused[4];
+  uint8_t unused[2];
 };
 static_assert(sizeof(ConvolutionSpec) == 16);
 

@@ -82,9 +82,11 @@ TRANSPOSED = (
     Case((1, 4, 3, 4, 3), 6, (2, 3, 2), stride=2, padding=(0, 1, 0), groups=2, transposed=True),
 )
 DEPTHWISE = (
+    Case((2, 3, 21, 20), 6, (3, 3), padding=1, groups=3),  # quads, some beyond the end
     Case((2, 6, 9, 17), 6, (3, 3), padding=1, groups=6),
     Case((1, 4, 20, 8), 8, (3, 3), groups=4),  # two of the output for each of the input
-    Case((2, 3, 7, 11), 3, (5, 4), padding=(4, 6), groups=3),  # wider than the window
+    Case((2, 3, 7, 11), 3, (3, 3), padding=(4, 3), groups=3),  # wider than the window
+    Case((2, 3, 7, 11), 3, (5, 4), padding=(4, 6), groups=3),
     Case((2, 3, 7, 11), 3, (1, 3), padding=(0, 1), groups=3),
     Case((1, 3, 9, 9), 3, (7, 7), padding=3, groups=3),
     Case((1, 4, 9, 9), 4, (3, 3), stride=2, padding=1, groups=4),
@@ -130,7 +132,7 @@ def test_memory_formats(formats: tuple[bool, bool]) -> None:
 @pytest.mark.parametrize("dtype", HALF, ids=name_of)
 def test_halves(dtype: torch.dtype) -> None:
     """Against float32 of the same numbers: the sums are of float32 here, and not always on the CPU."""
-    for case in (TILES[1], TILES[2], TILES[7], TILES[10], TRANSPOSED[1], DEPTHWISE[0], TILES[12]):
+    for case in (TILES[1], TILES[7], TRANSPOSED[1], DEPTHWISE[0]):
         half = [tensor.to(dtype) for tensor in case.tensors()]
         exact = [tensor.float().requires_grad_() for tensor in half]
         device = [to_device(tensor).requires_grad_() for tensor in half]
@@ -181,10 +183,9 @@ def test_only_what_is_asked_for() -> None:
     for mask in ([True, False, False], [False, True, False], [False, False, True]):
         wanted = torch.ops.aten.convolution_backward(gradient, x, weight, *rest, mask)
         actual = run_on_device(torch.ops.aten.convolution_backward, *to_device((gradient, x, weight)), *rest, mask)
-        for one, other in zip(actual, wanted, strict=True):
-            if other is None:
-                assert one is None
-            else:
+        for asked, one, other in zip(mask, actual, wanted, strict=True):
+            assert (one is not None) == asked
+            if asked:
                 assert_same(one, other, str(mask), **CLOSE)
 
 
@@ -277,6 +278,7 @@ ERRORS: tuple[Callable[[Callable[[torch.Tensor], torch.Tensor]], Any], ...] = (
     lambda to: F.conv2d(to(torch.ones(1, 3, 9, 9).int()), to(torch.ones(2, 3, 3, 3).int()), dilation=2),
     lambda to: F.conv_transpose2d(to(torch.ones(1, 3, 4, 4).int()), to(torch.ones(3, 2, 3, 3).int())),
     lambda to: F.conv_transpose2d(to(torch.rand(1, 3, 4, 4)), to(torch.rand(3, 2, 3, 3)), output_padding=1),
+    lambda to: F.conv_transpose1d(to(torch.rand(1, 3, 4)), to(torch.rand(3, 2, 3)), stride=2, output_padding=2),
     lambda to: F.conv_transpose3d(to(torch.rand(1, 3, 4, 4)), to(torch.rand(3, 2, 3, 3))),
 )
 
