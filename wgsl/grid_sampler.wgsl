@@ -14,6 +14,12 @@ fn cut(value: f32) -> f32 {
   return value;
 }
 
+// a * b + c, in one step for f32.
+fn step_of(a: f32, b: f32, c: f32) -> f32 {
+  if ((VARIANT & 48u) == 0u) { return fma(a, b, c); }
+  return cut(cut(a * b) + c);
+}
+
 const BORDER = 1u;
 const REFLECTION = 2u;
 
@@ -35,9 +41,9 @@ struct Point {
 fn unnormalize(coordinate: f32, size: u32) -> Point {
   let moved = cut(coordinate + 1.0);
   let rate = f32(select(size, size - 1u, corners() != 0u)) / 2.0;
-  if (!DEEP) { return Point(cut(cut(moved * cut(rate)) - select(0.5, 0.0, corners() != 0u)), rate); }
+  if (!DEEP) { return Point(step_of(moved, cut(rate), select(-0.5, 0.0, corners() != 0u)), rate); }
   if (corners() != 0u) { return Point(cut(cut(moved / 2.0) * f32(size - 1u)), rate); }
-  return Point(cut(cut(cut(moved * f32(size)) - 1.0) / 2.0), rate);
+  return Point(cut(step_of(moved, f32(size), -1.0) / 2.0), rate);
 }
 
 fn clip(point: Point, size: u32) -> Point {
@@ -99,7 +105,8 @@ fn line_at(coordinate: f32, size: u32, stride: u32) -> Line {
       tap(&line, 0u, round(point.at), size, stride, 1.0, 0.0);
     } else {
       let behind = cut(point.at - before);
-      tap(&line, 0u, before, size, stride, cut(1.0 - behind), -1.0);
+      let ahead = select(1.0 - behind, before + 1.0 - point.at, DEEP);
+      tap(&line, 0u, before, size, stride, cut(ahead), -1.0);
       tap(&line, 1u, before + 1.0, size, stride, behind, 1.0);
     }
   }

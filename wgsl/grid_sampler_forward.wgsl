@@ -9,17 +9,17 @@ fn run(task: u32) {
       for (var j = 0u; j < TAPS; j++) {
         let row = image + s.deep.place[k] + s.high.place[j];
         let known = s.deep.inside[k] && s.high.inside[j];
-        let share = cut(s.high.weight[j] * s.deep.weight[k]);
         var part = 0.0;
         for (var i = 0u; i < TAPS; i++) {
           let value = select(0.0, load_input(row + s.wide.place[i]), known && s.wide.inside[i]);
           if (MODE == BICUBIC) {
             part = cut(part + cut(value * s.wide.weight[i]));
           } else {
-            total = cut(total + cut(value * cut(s.wide.weight[i] * share)));
+            let weight = cut(cut(s.wide.weight[i] * s.high.weight[j]) * s.deep.weight[k]);
+            total = cut(total + cut(value * weight));
           }
         }
-        if (MODE == BICUBIC) { total = cut(total + cut(part * share)); }
+        if (MODE == BICUBIC) { total = cut(total + cut(part * s.high.weight[j])); }
       }
     }
     store_output(out, total);

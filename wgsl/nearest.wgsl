@@ -6,6 +6,7 @@ const SAME = 0u;
 const HALF = 1u;
 const FLOOR = 2u;
 const CENTRE = 3u;
+const ROUNDED = 4u;
 
 fn word(axis: u32, k: u32) -> u32 { return x(8u * axis + k); }
 fn fraction(axis: u32, k: u32) -> f32 { return bitcast<f32>(word(axis, k)); }
@@ -17,6 +18,7 @@ fn nearest(axis: u32, o: u32) -> u32 {
     case HALF: { place = o / 2u; }
     case FLOOR: { place = u32(f32(o) * fraction(axis, 4u)); }
     case CENTRE: { place = u32((f32(o) + 0.5) * fraction(axis, 4u)); }
+    case ROUNDED: { place = u32(clamp(fma(fraction(axis, 4u), f32(o) + 0.5, -0.5), 0.0, f32(last)) + 0.5); }
     default: {}
   }
   return select(place, last, place > last);

@@ -99,7 +99,7 @@ void check_floats(const char* kernel, at::ScalarType dtype, bool halves = true) 
 }
 
 // How the nearest input is found, as nearest.wgsl numbers it.
-enum class Nearest : int64_t { same = 0, half, floor, centre };
+enum class Nearest : int64_t { same = 0, half, floor, centre, rounded };
 
 // Where the CPU has vectorised kernels. They, and its gradients, take no notice of a scale that doubles or keeps the
 // size, and have weights in float32.
@@ -118,7 +118,7 @@ void describe_nearest(Spatial& launch, bool exact, bool by_size, const Tensor& i
     const auto dim = static_cast<int64_t>(4 - axis);
     const int64_t input = inner.size(dim), output = outer.size(dim);
     const double scale = at::native::compute_scales_value<float>(scales[axis], input, output);
-    Nearest how = exact ? Nearest::centre : Nearest::floor;
+    Nearest how = !exact ? Nearest::floor : by_size ? Nearest::centre : Nearest::rounded;
     if (!exact && by_size && output == input) how = Nearest::same;
     if (!exact && by_size && output == 2 * input) how = Nearest::half;
     const double rate = how == Nearest::same ? 1.0 : how == Nearest::half ? 2.0 : 1.0 / scale;
@@ -189,7 +189,7 @@ void resample(const Resampling& how, const Tensor& from, const Tensor& to, bool 
   launch.run();
 }
 
-#define ROW_PARAMS "row_quads in_quads in_h in_d out_w out_h out_d scale_w scale_h scale_d corners"
+#define ROW_PARAMS "row_quads row_pairs in_quads in_h in_d out_w out_h out_d scale_w scale_h scale_d corners"
 constexpr Program kQuads = make_program("upsample_linear", "upsample_rows", "q:input q:output!", ROW_PARAMS,
                                         "fn put(at: u32, values: vec4<f32>, left: u32) {"
                                         "  store_output(at / 4u, values);"
@@ -220,9 +220,10 @@ bool resample_rows(const Resampling& how, const Tensor& from, const Tensor& to) 
     scales[axis] = bits_of(at::native::area_pixel_compute_scale<float>(input.size(dim), output.size(dim),
                                                                        how.align_corners, how.scales[axis]));
   }
-  run(width % 4 == 0 && begins_quad(output) ? kQuads : kElements, at::kFloat, {output.numel() / width * quads, 4},
-      {input, output},
-      {quads, input.size(4) / 4, input.size(3), input.size(2), width, output.size(3), output.size(2), scales[0],
+  const int64_t pairs = (output.size(3) + 1) / 2;
+  run(width % 4 == 0 && begins_quad(output) ? kQuads : kElements, at::kFloat,
+      {output.size(0) * output.size(1) * output.size(2) * pairs * quads, 8}, {input, output},
+      {quads, pairs, input.size(4) / 4, input.size(3), input.size(2), width, output.size(3), output.size(2), scales[0],
        scales[1], scales[2], how.align_corners});
   return true;
 }
