@@ -49,6 +49,7 @@ at::Tensor efficient_zeros(at::IntArrayRef sizes, std::optional<at::ScalarType> 
 }
 
 void grow_to_fit(const at::Tensor& tensor) {
+  if (tensor.numel() > 0) check_storable(tensor.scalar_type());
   const size_t needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size(),
                                                          tensor.storage_offset());
   if (tensor.numel() > 0 && needed > tensor.storage().nbytes()) {

@@ -69,16 +69,23 @@ at::Tensor cross_entropy_backward(const at::Tensor& grad, const at::Tensor& self
   return cross_entropy_backward_out(grad, self, target, weight, reduction, grad_input);
 }
 
+// A stub's kernel under the name that the CPU's has in errors.
+#define LOSS(stub, name, formula)                                                                      \
+  {                                                                                                    \
+    static constexpr PointwiseRow row = make_row(name, formula, kFloats);                              \
+    at::native::stub.set_privateuse1_dispatch_ptr(&Stub<row, decltype(at::native::stub)::FnPtr>::run); \
+  }
+
 // clang-format off
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   NATIVE( mse_loss, , out,         mse_loss_out)
   NATIVE( smooth_l1_loss, , out,   smooth_l1_loss_out)
-  STUB(   mse_stub,                "(a - b) * (a - b)", kFloats, nullptr)
-  STUB(   mse_backward_stub,       "s0 * (a - b) * c", kFloats, nullptr)
-  STUB(   smooth_l1_stub,          "select(abs(a - b) - 0.5 * s0, 0.5 * (a - b) * (a - b) / s0, abs(a - b) < s0)", kFloats, nullptr)
-  STUB(   smooth_l1_backward_stub, "select(s0 * (a - b) * c / s1, s0 * c * sign(a - b), abs(a - b) >= s1)", kFloats, nullptr)
-  STUB(   huber_stub,              "select(s0 * (abs(a - b) - 0.5 * s0), 0.5 * (a - b) * (a - b), abs(a - b) <= s0)", kFloats, nullptr)
-  STUB(   huber_backward_stub,     "select(s0 * (a - b) * c, s0 * c * s1 * sign(a - b), abs(a - b) > s1)", kFloats, nullptr)
+  LOSS(   mse_stub,                "mse_cpu",                     "(a - b) * (a - b)")
+  LOSS(   mse_backward_stub,       "mse_backward_cpu_out",        "s0 * (a - b) * c")
+  LOSS(   smooth_l1_stub,          "smooth_l1_cpu",               "select(abs(a - b) - 0.5 * s0, 0.5 * (a - b) * (a - b) / s0, abs(a - b) < s0)")
+  LOSS(   smooth_l1_backward_stub, "smooth_l1_backward_cpu_out",  "select(s0 * (a - b) * c / s1, s0 * c * sign(a - b), abs(a - b) >= s1)")
+  LOSS(   huber_stub,              "huber_cpu",                   "select(s0 * (abs(a - b) - 0.5 * s0), 0.5 * (a - b) * (a - b), abs(a - b) <= s0)")
+  LOSS(   huber_backward_stub,     "huber_backward_cpu_out",      "select(s0 * (a - b) * c, s0 * c * s1 * sign(a - b), abs(a - b) > s1)")
   native<&at::native::mse_loss_backward>(library, "mse_loss_backward");
   native<&at::native::mse_loss_backward_out>(library, "mse_loss_backward.grad_input");
   native<&at::native::smooth_l1_loss_backward_out>(library, "smooth_l1_loss_backward.grad_input");

@@ -4,6 +4,7 @@
 
 #include "ops/native.h"
 #include "ops/reduce.h"
+#include "ops/reduce_rows.h"
 #include "ops/tensor.h"
 
 namespace torch_webgpu {
@@ -13,7 +14,6 @@ using DimList = at::OptionalIntArrayRef;
 using Correction = std::optional<at::Scalar>;
 
 // clang-format off
-#define SPREAD "0.0, 0.0, 0.0", "a, own_spread(a), 1.0", "return joined_spread(p, q);"
 //                            name        fields         finish
 constexpr ReduceRow kVar     {"var",      "fff", SPREAD, "variance(p.y, count, scalar())",       ReduceRow::value, nullptr,                             ReduceRow::value, "statistics"};
 constexpr ReduceRow kStd     {"std",      "fff", SPREAD, "sqrt(variance(p.y, count, scalar()))", ReduceRow::value, nullptr,                             ReduceRow::value, "statistics"};

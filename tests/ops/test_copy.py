@@ -181,6 +181,7 @@ def test_doubles_are_refused_with_a_way_out(dtype: torch.dtype) -> None:
         lambda: torch.tensor([1.0], dtype=dtype, device=DEVICE),
         lambda: torch.ones(3, device=DEVICE).to(dtype),
         lambda: torch.empty_strided((3,), (1,), dtype=dtype, device=DEVICE),
+        lambda: torch.empty(0, dtype=dtype, device=DEVICE).resize_(3),  # of no elements there is nothing to hold
     ):
         with pytest.raises(TypeError, match=single):
             call()

@@ -1,0 +1,158 @@
+#include "ops/norm_rows.h"
+
+#include <ATen/TensorIterator.h>
+#include <ATen/native/ReduceOpsUtils.h>
+#include <ATen/ops/sum.h>
+
+#include <algorithm>
+
+#include "ops/launch.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
+#include "ops/reduce_rows.h"
+
+namespace torch_webgpu {
+namespace {
+
+KernelSource print(const Launch& launch) {
+  const auto spec = spec_of<NormSpec>(launch);
+  return {label_norm(spec), print_norm(spec, target())};
+}
+
+using Operands = std::array<at::Tensor, kNormOperands>;
+
+bool shares(const at::Tensor& a, const at::Tensor& b) { return buffer_of(a) == buffer_of(b); }
+
+// A buffer holds operands of one kind and size, so that it is bound as one array.
+void separate(Operands& operands) {
+  for (uint32_t i = 1; i < kNormOperands; ++i) {
+    for (uint32_t j = 0; j < i; ++j) {
+      if (!operands[i].defined() || !operands[j].defined() || !shares(operands[i], operands[j])) continue;
+      const bool alike = runs_along(static_cast<NormOperand>(i)) == runs_along(static_cast<NormOperand>(j)) &&
+                         operands[i].element_size() == operands[j].element_size();
+      if (!alike) operands[i] = operands[i].clone(at::MemoryFormat::Contiguous);
+    }
+  }
+}
+
+// A software adapter gets as many workgroups as there is work for, up to a few per core.
+Chunks grid_of(int64_t rows, int64_t length, bool grouped) {
+  const bool together = grouped && target().subgroup == target().workgroup;  // four rows at a time
+  const int64_t step = !grouped ? target().workgroup : together ? 4 : 1;
+  if (!target().software) return chunks_of(rows, static_cast<uint32_t>(step));
+  const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
+  const int64_t groups = std::clamp<int64_t>(rows * length / 4096, 1, 32), chunk = up(up(rows, groups), step) * step;
+  return {static_cast<uint32_t>(up(rows, chunk)), static_cast<uint32_t>(chunk)};
+}
+
+// By what is left out: formulas for the operands that are there, in their order.
+constexpr PointwiseRow kNormalize[] = {make_row("normalize", "(a - b) * c"),               // neither weight nor bias
+                                       make_row("normalize", "(a - b) * c * d"),           // a weight
+                                       make_row("normalize", "(a - b) * c + d"),           // a bias
+                                       make_row("normalize", "fma((a - b) * c, d, e)")};   // both
+constexpr PointwiseRow kDistance[] = {make_row("normalize_backward", "a * b"),             // neither mean nor scale
+                                      make_row("normalize_backward", "a * (b - c)"),       // a mean
+                                      make_row("normalize_backward", "a * b * c"),         // a scale
+                                      make_row("normalize_backward", "a * (b - c) * d")};  // both
+constexpr PointwiseRow kGradient[] = {
+    make_row("normalize_backward", "(a - e * s0 - (b - c) * (d * d * f * s0)) * d"),  // no weight
+    make_row("normalize_backward", "(a * g - e * s0 - (b - c) * (d * d * f * s0)) * d")};
+
+// clang-format off
+//                           name    fields         finish
+constexpr ReduceRow kMoment {"norm", "fff", SPREAD, "p.y",                                           ReduceRow::value, "p.x", ReduceRow::value, "statistics"};
+constexpr ReduceRow kScale  {"norm", "fff", SPREAD, "1.0 / sqrt(p.y / f32(count) + scalar())",       ReduceRow::value, "p.x", ReduceRow::value, "statistics"};
+// clang-format on
+
+// Operands of any dtypes, computed in float32, without those that are undefined.
+at::TensorIterator iterator_of(const at::Tensor& out, std::initializer_list<at::Tensor> inputs) {
+  at::TensorIteratorConfig config;
+  config.check_all_same_dtype(false).resize_outputs(false).set_check_mem_overlap(false).add_output(out);
+  for (const at::Tensor& input : inputs) {
+    if (input.defined()) config.add_owned_const_input(input);
+  }
+  return config.build();
+}
+
+size_t which(const at::Tensor& first, const at::Tensor& second = {}) {
+  return (first.defined() ? 1 : 0) + (second.defined() ? 2 : 0);
+}
+
+}  // namespace
+
+void norm_rows(NormKind kind, const NormRows& norm) {
+  if (norm.rows == 0 || norm.length == 0) return;
+  Operands operands{norm.out,  norm.x,     norm.grad,  norm.weight, norm.bias,
+                    norm.mean, norm.scale, norm.total, norm.moment};
+  separate(operands);
+  NormSpec spec{};
+  spec.kind = kind;
+  spec.root_mean_square = norm.root_mean_square;
+  spec.grouped = norm.length >= 64;
+  bool quads = norm.length % 4 == 0;
+  for (uint32_t i = 0; i < kNormOperands; ++i) {
+    if (operands[i].defined() && runs_along(static_cast<NormOperand>(i))) {
+      quads = quads && operands[i].storage_offset() % 4 == 0;
+    }
+  }
+  spec.quads = quads;
+  Launch launch;
+  uint32_t* params = launch.params;
+  for (uint32_t i = 0; i < kNormOperands; ++i) {
+    params[NormParams::kOffsets + i] = 0;
+    spec.operands[i].binding = kNormAbsent;
+    if (!operands[i].defined()) continue;
+    const Buffer* buffer = buffer_of(operands[i]);
+    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", norm.name, ": a tensor of ",
+                operands[i].storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
+                max_binding_bytes(), " bytes");
+    spec.operands[i].dtype = static_cast<uint8_t>(kernel_dtype(operands[i].scalar_type(), norm.name)) & 15;
+    spec.operands[i].binding = bind(launch, buffer) & 15;
+    const int64_t unit = quads && runs_along(static_cast<NormOperand>(i)) ? 4 : 1;
+    params[NormParams::kOffsets + i] = static_cast<uint32_t>(operands[i].storage_offset() / unit);
+  }
+  const auto [groups, chunk] = grid_of(norm.rows, norm.length, spec.grouped);
+  launch.grid[0] = groups;
+  params[NormParams::kRows] = static_cast<uint32_t>(norm.rows);
+  params[NormParams::kLength] = static_cast<uint32_t>(norm.length);
+  params[NormParams::kChunk] = chunk;
+  params[NormParams::kShare] = static_cast<uint32_t>(norm.share);
+  params[NormParams::kPeriod] = static_cast<uint32_t>(norm.period == 0 ? norm.rows : norm.period);
+  write_scalar(&params[NormParams::kEpsilon], Compute::f32, norm.epsilon);
+  launch.param_words = NormParams::kWords;
+  set_key(launch, Family::norm, spec);
+  launch.print = &print;
+  runtime().stream.dispatch(launch);
+}
+
+void normalize(const at::Tensor& out, const at::Tensor& x, const at::Tensor& mean, const at::Tensor& scale,
+               const at::Tensor& weight, const at::Tensor& bias) {
+  auto iterator = iterator_of(out, {x, mean, scale, weight, bias});
+  elementwise(iterator, kNormalize[which(weight, bias)], at::kFloat);
+}
+
+void normalize_backward(const at::Tensor& out, const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
+                        const at::Tensor& scale, const at::Tensor& weight, const at::Tensor& total,
+                        const at::Tensor& moment, int64_t n) {
+  auto iterator = iterator_of(out, {grad, x, mean, scale, total, moment, weight});
+  const at::Scalar part(1.0 / static_cast<double>(n));
+  elementwise(iterator, kGradient[which(weight)], at::kFloat, {&part});
+}
+
+Spread spread_of(const at::Tensor& x, at::IntArrayRef dims, std::optional<double> epsilon) {
+  const auto shape = at::meta::get_reduction_shape(x, dims, true);
+  Spread result{empty_tensor(shape, {}, at::kFloat), empty_tensor(shape, {}, at::kFloat)};
+  reduce(epsilon ? kScale : kMoment, x, dims, true, result.moment, at::kFloat, result.mean, epsilon.value_or(0));
+  return result;
+}
+
+at::Tensor distance_sums(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean, const at::Tensor& scale,
+                         at::IntArrayRef dims) {
+  const at::IntArrayRef strides = x.is_non_overlapping_and_dense() ? x.strides() : at::IntArrayRef();
+  const at::Tensor products = empty_tensor(x.sizes(), strides, at::kFloat);
+  auto iterator = iterator_of(products, {grad, x, mean, scale});
+  elementwise(iterator, kDistance[which(mean, scale)], at::kFloat);
+  return at::sum(products, dims, true);
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,190 @@
+#include "shader/norm.h"
+
+#include <algorithm>
+
+namespace torch_webgpu {
+namespace {
+
+const char* const kNames[] = {"out", "x", "grad", "weight", "bias", "mean", "scale", "total", "moment"};
+
+std::string number(uint32_t value) { return std::to_string(value) + "u"; }
+
+class Printer {
+ public:
+  Printer(const NormSpec& spec, const Target& target) : spec_(spec), source_(target), target_(target) {}
+
+  std::string print() {
+    const bool by_subgroup = spec_.grouped && target_.subgroup == target_.workgroup;
+    for (uint32_t binding = 0; binding < binding_count(); ++binding) source_.bind(binding, element(binding));
+    source_.use(Compute::f32);
+    source_.use(spec_.kind == NormKind::forward ? "norm_forward" : "norm_backward");
+    if (spec_.grouped) source_.use("norm_rows");
+    source_.use(!spec_.grouped ? "norm_lane" : by_subgroup ? "norm_subgroup" : "norm_group");
+    if (by_subgroup) source_.use_subgroups();
+    // Rows that are walked side by side share what is loaded of the weights.
+    print_constant("WORKGROUP", number(target_.workgroup));
+    print_constant("ROWS", by_subgroup ? "4u" : "1u");
+    print_constant("CENTERED", spec_.root_mean_square ? "false" : "true");
+    for (const NormOperand operand : {NormOperand::out, NormOperand::total}) {
+      print_constant(operand == NormOperand::out ? "WRITES" : "SUMS", has(operand) ? "true" : "false");
+    }
+    for (const auto& [name, word] : {std::pair{"rows", NormParams::kRows},
+                                     {"length", NormParams::kLength},
+                                     {"chunk", NormParams::kChunk},
+                                     {"share", NormParams::kShare},
+                                     {"period", NormParams::kPeriod}}) {
+      source_.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
+    }
+    source_.print("fn epsilon() -> f32 { return " + param_value(Compute::f32, NormParams::kEpsilon) + "; }\n");
+    // Along a row, places count in what is loaded at once, or in elements.
+    source_.print(spec_.quads ? "fn steps() -> u32 { return length() / 4u; }\n"
+                                "fn row_start(row: u32) -> u32 { return row * steps(); }\n"
+                                "fn inside(i: u32) -> vec4<bool> { return vec4<bool>(true); }\n"
+                              : "fn steps() -> u32 { return (length() + 3u) / 4u; }\n"
+                                "fn row_start(row: u32) -> u32 { return row * length(); }\n"
+                                "fn inside(i: u32) -> vec4<bool> {\n"
+                                "  return vec4<u32>(i * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(length());\n}\n");
+    for (uint32_t i = 0; i < kNormOperands; ++i) {
+      const auto operand = static_cast<NormOperand>(i);
+      if (runs_along(operand)) {
+        print_load(operand);
+        if (operand == NormOperand::out) print_store(operand);
+      } else {
+        print_number(operand);
+      }
+    }
+    return source_.text();
+  }
+
+ private:
+  bool has(NormOperand operand) const { return place(operand).binding != kNormAbsent; }
+  auto place(NormOperand operand) const -> const decltype(NormSpec::operands[0])& {
+    return spec_.operands[static_cast<uint32_t>(operand)];
+  }
+  DType dtype(NormOperand operand) const { return static_cast<DType>(place(operand).dtype); }
+  uint32_t bytes(NormOperand operand) const { return size_bytes(dtype(operand)); }
+  std::string memory(NormOperand operand) const { return "m" + std::to_string(place(operand).binding); }
+  static std::string name(NormOperand operand) { return kNames[static_cast<uint32_t>(operand)]; }
+  static std::string offset(NormOperand operand) {
+    return param(NormParams::kOffsets + static_cast<uint32_t>(operand));
+  }
+  void print_constant(const std::string& name, const std::string& value) {
+    source_.print("const " + name + " = " + value + ";\n");
+  }
+
+  uint32_t binding_count() const {
+    uint32_t count = 0;
+    for (const auto& operand : spec_.operands) {
+      if (operand.binding != kNormAbsent) count = std::max<uint32_t>(count, operand.binding + 1);
+    }
+    return count;
+  }
+
+  bool is_written(NormOperand operand) const {
+    if (operand == NormOperand::mean || operand == NormOperand::scale) return spec_.kind == NormKind::forward;
+    return operand == NormOperand::out || operand == NormOperand::total || operand == NormOperand::moment;
+  }
+
+  // What shares a buffer is of one kind and one size, and only read.
+  std::string element(uint32_t binding) const {
+    for (uint32_t i = 0; i < kNormOperands; ++i) {
+      const auto operand = static_cast<NormOperand>(i);
+      if (spec_.operands[i].binding != binding) continue;
+      if (runs_along(operand) && spec_.quads) return bytes(operand) == 2 ? "vec2<u32>" : "vec4<u32>";
+      return is_written(operand) && bytes(operand) == 2 ? "atomic<u32>" : "u32";
+    }
+    return "u32";
+  }
+
+  std::string raw(NormOperand operand) const {
+    return bytes(operand) == 4 ? memory(operand) + "[at]" : "(" + memory(operand) + "[at >> 1u] >> ((at & 1u) * 16u))";
+  }
+
+  // Four elements from a row's start on; those beyond its end are zero.
+  void print_load(NormOperand operand) {
+    if (operand == NormOperand::out) return;
+    source_.print("fn load_" + name(operand) + "(start: u32, i: u32) -> vec4<f32> {\n");
+    if (!has(operand)) {
+      source_.print(std::string("  return vec4<f32>(") + (operand == NormOperand::weight ? "1.0" : "0.0") + ");\n}\n");
+      return;
+    }
+    if (spec_.quads) {
+      source_.print("  let q = " + memory(operand) + "[" + offset(operand) + " + start + i];\n  return ");
+      const auto half = [&](const char* word) {
+        return from_raw(dtype(operand), std::string("(q.") + word + " & 0xffffu)") + ", " +
+               from_raw(dtype(operand), std::string("(q.") + word + " >> 16u)");
+      };
+      source_.print(bytes(operand) == 4 ? std::string("bitcast<vec4<f32>>(q);\n}\n")
+                                        : "vec4<f32>(" + half("x") + ", " + half("y") + ");\n}\n");
+      return;
+    }
+    source_.print("  let left = length() - i * 4u;\n  var at = " + offset(operand) +
+                  " + start + i * 4u;\n  var v = vec4<f32>();\n");
+    for (uint32_t j = 0; j < 4; ++j) {
+      source_.print("  if (left > " + number(j) + ") { v." + "xyzw"[j] + " = " +
+                    from_raw(dtype(operand), raw(operand)) + "; }\n  at += 1u;\n");
+    }
+    source_.print("  return v;\n}\n");
+  }
+
+  void print_store(NormOperand operand) {
+    source_.print("fn store_out(start: u32, i: u32, v: vec4<f32>) {\n");
+    if (!has(operand)) {
+      source_.print("}\n");
+      return;
+    }
+    const auto stored = [&](uint32_t j) { return to_raw(dtype(operand), std::string("v.") + "xyzw"[j]); };
+    if (spec_.quads) {
+      source_.print("  " + memory(operand) + "[" + offset(operand) + " + start + i] = " +
+                    (bytes(operand) == 4 ? std::string("bitcast<vec4<u32>>(v)")
+                                         : "vec2<u32>(" + stored(0) + " | (" + stored(1) + " << 16u), " + stored(2) +
+                                               " | (" + stored(3) + " << 16u))") +
+                    ";\n}\n");
+      return;
+    }
+    source_.print("  let left = length() - i * 4u;\n  var at = " + offset(operand) + " + start + i * 4u;\n");
+    for (uint32_t j = 0; j < 4; ++j) {
+      source_.print("  if (left > " + number(j) + ") {\n" + put(operand, stored(j)) + "  }\n  at += 1u;\n");
+    }
+    source_.print("}\n");
+  }
+
+  // Stores the raw element at `at`; neighbours in its word may be another invocation's.
+  std::string put(NormOperand operand, const std::string& value) const {
+    if (bytes(operand) == 4) return "    " + memory(operand) + "[at] = " + value + ";\n";
+    const std::string word = "&" + memory(operand) + "[at >> 1u]";
+    return "    let shift = (at & 1u) * 16u;\n    atomicAnd(" + word + ", ~(0xffffu << shift));\n    atomicOr(" + word +
+           ", " + value + " << shift);\n";
+  }
+
+  // One number per row.
+  void print_number(NormOperand operand) {
+    const std::string at = "  let at = " + offset(operand) + " + i;\n";
+    if (is_written(operand)) {
+      source_.print("fn store_" + name(operand) + "(i: u32, v: f32) {\n" +
+                    (has(operand) ? at + put(operand, to_raw(dtype(operand), "v")) : std::string()) + "}\n");
+    } else {
+      source_.print("fn load_" + name(operand) + "(i: u32) -> f32 {\n" +
+                    (has(operand) ? at + "  return " + from_raw(dtype(operand), raw(operand)) + ";\n}\n"
+                                  : std::string("  return 0.0;\n}\n")));
+    }
+  }
+
+  const NormSpec& spec_;
+  ShaderSource source_;
+  const Target& target_;
+};
+
+}  // namespace
+
+bool runs_along(NormOperand operand) { return operand <= NormOperand::bias; }
+
+std::string print_norm(const NormSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+
+std::string label_norm(const NormSpec& spec) {
+  const auto input = static_cast<DType>(spec.operands[static_cast<uint32_t>(NormOperand::x)].dtype);
+  return std::string(spec.root_mean_square ? "rms_norm" : "norm") +
+         (spec.kind == NormKind::forward ? "(" : "_backward(") + name(input) + ")";
+}
+
+}  // namespace torch_webgpu

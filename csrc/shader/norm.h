@@ -1,0 +1,54 @@
+// Prints the kernels of normalisations over rows that lie in memory one behind another: two walks along each row.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "shader/dtype.h"
+#include "shader/source.h"
+
+namespace torch_webgpu {
+
+enum class NormKind : uint8_t { forward, backward };
+
+// What a launch leaves out is neither computed nor written; a weight that is left out is one, a bias zero.
+enum class NormOperand : uint8_t {
+  out,  // along a row, as the next two
+  x,
+  grad,
+  weight,  // one row that all rows share, as the bias
+  bias,
+  mean,    // one number per row, as all further ones; the forward writes it, the backward reads it
+  scale,   // one over the standard deviation, likewise
+  total,   // the backward's sum of gradients
+  moment,  // the forward's sum of squared distances from the mean, the backward's of gradients times distances
+};
+constexpr uint32_t kNormOperands = 9;
+
+struct NormSpec {
+  NormKind kind;
+  uint8_t root_mean_square : 1;  // distances are from zero, not from the mean
+  uint8_t grouped : 1;           // a workgroup per row, not an invocation
+  uint8_t quads : 1;             // four neighbours of a row are loaded at once
+  uint8_t : 5;
+  struct {
+    uint8_t dtype : 4;
+    uint8_t binding : 4;  // kNormAbsent where it is left out
+  } operands[kNormOperands];
+  uint8_t unused[5];
+};
+static_assert(sizeof(NormSpec) == 16);
+
+constexpr uint32_t kNormAbsent = 15;
+
+// Where things are in the parameters, in words. Row i's mean is number i / kShare % kPeriod. With quads, offsets of
+// what runs along a row are in quads.
+struct NormParams {
+  static constexpr uint32_t kRows = 0, kLength = 1, kChunk = 2, kShare = 3, kPeriod = 4, kEpsilon = 5, kOffsets = 6,
+                            kWords = kOffsets + kNormOperands;
+};
+
+bool runs_along(NormOperand operand);
+std::string print_norm(const NormSpec& spec, const Target& target);
+std::string label_norm(const NormSpec& spec);
+
+}  // namespace torch_webgpu
