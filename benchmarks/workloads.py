@@ -101,6 +101,16 @@ def grid_sample(x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
     return F.grid_sample(x, grid, align_corners=False)
 
 
+def attention_backward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+    out = attention(*leaves)
+    return torch.cat(torch.autograd.grad(out, leaves, v))
+
+
+def attention_half(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return attention(q, k, v).float()
+
+
 POINTWISE = (
     Workload("add 4M", 4.0, randn((4 * M,), (4 * M,)), torch.add),
     Workload("gelu (tanh) 4M", 0.8, randn((4 * M,)), lambda x: F.gelu(x, approximate="tanh")),
@@ -158,7 +168,10 @@ PRODUCTS = (
 
 LAYERS = (
     Workload("attention 1x8x512x64, causal", 4.0, randn(*[(1, 8, 512, 64)] * 3), attention),
+    Workload("attention 1x8x512x64, causal, and backward", None, randn(*[(1, 8, 512, 64)] * 3), attention_backward),
+    Workload("attention 1x8x512x64, causal, float16", None, halves(*[(1, 8, 512, 64)] * 3), attention_half),
     Workload("decode of one query over 512 keys", 5.0, randn((1, 9, 1, 64), (1, 3, 512, 64), (1, 3, 512, 64)), decode),
+    Workload("decode of one query over 4096 keys", None, randn((1, 8, 1, 64), *[(1, 8, 4096, 64)] * 2), decode),
     Workload("layer_norm 2048x1024", 4.5, randn((2048, 1024), (1024,), (1024,)), layer_norm),
     Workload(
         *("batch_norm 16x64x56x56, training", None),

@@ -64,7 +64,7 @@ Attention::Attention(const at::Tensor& query, const at::Tensor& key, const at::T
       head_size(query.size(3)),
       value_size(value.size(3)),
       scale(scale.value_or(1 / std::sqrt(static_cast<double>(head_size)))),
-      dropout(dropout),
+      dropout(std::max(dropout, 0.0)),
       causal(causal),
       part_keys(keys) {}
 
@@ -243,6 +243,7 @@ Result attention(const at::Tensor& query, const at::Tensor& key, const at::Tenso
   TORCH_CHECK(query.dim() == 4 && key.dim() == 4 && value.dim() == 4,
               "scaled_dot_product_attention on webgpu: query, key and value have four dimensions");
   TORCH_CHECK(!return_debug_mask, "scaled_dot_product_attention on webgpu: there is no mask to return");
+  TORCH_CHECK(dropout_p <= 1, "dropout probability has to be between 0 and 1, but got ", dropout_p);
   Attention sizes(query, key, value, dropout_p, is_causal, scale);
   TORCH_CHECK(std::max(sizes.head_size, sizes.value_size) <= kLargestHead,
               "scaled_dot_product_attention on webgpu: a head has at most ", kLargestHead, " elements");
@@ -302,6 +303,7 @@ int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor&
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  native<&choose>(library, "_fused_sdp_choice");
   native<&attention>(library, "_scaled_dot_product_fused_attention_overrideable");
 }
 

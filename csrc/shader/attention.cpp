@@ -125,13 +125,9 @@ class Printer {
   void print_store(uint32_t i) {
     source_.print(std::string("fn store_") + kNames[i] + "(at: u32, quad: u32, v: vec4<f32>) {\n");
     if (spec_.quads) {
-      const auto half = [&](const char* x, const char* y) {
-        return to_raw(dtype(i), x) + " | (" + to_raw(dtype(i), y) + " << 16u)";
-      };
-      source_.print("  if (quad * 4u < " + width(i) + ") { " + memory(i) + "[at + quad] = " +
-                    (size_bytes(dtype(i)) == 4 ? std::string("bitcast<vec4<u32>>(v)")
-                                               : "vec2<u32>(" + half("v.x", "v.y") + ", " + half("v.z", "v.w") + ")") +
-                    "; }\n}\n");
+      const std::string packed =
+          size_bytes(dtype(i)) == 4 ? "bitcast<vec4<u32>>" : std::string("pack_") + name(dtype(i));
+      source_.print("  if (quad * 4u < " + width(i) + ") { " + memory(i) + "[at + quad] = " + packed + "(v); }\n}\n");
       return;
     }
     source_.print("  let by = " + param(P::kElementStrides + i) + ";\n");
@@ -159,6 +155,7 @@ class Printer {
 
   void use_files() {
     source_.use(Compute::f32);
+    source_.use("halves");
     source_.use("attention");
     if (spec_.dropout) source_.use("philox");
     source_.use(spec_.dropout ? "attention_dropout" : "attention_whole");
