@@ -13,6 +13,9 @@ from tests.support import assert_same, assert_same_error, fallback_mode, on_devi
 
 Function = Callable[..., Any]
 
+# The older ops are ops still.
+pytestmark = pytest.mark.filterwarnings("ignore:torch.(cholesky|triangular_solve) is deprecated")
+
 # Below, at and above what one kernel takes whole; batches of one and of two dimensions.
 SHAPES = ((1,), (3, 2), (2, 2, 5), (2, 17), (33,), (2, 70))
 
