@@ -3,21 +3,6 @@
 // A finite start: with -inf, a row that begins with -inf would give NaN.
 fn no_stat() -> Stat { return Stat(-3.4028234e38, 0.0); }
 
-// exp of x <= 0, or NaN, as 2^k * exp(r); what would be denormal is 0. The error is that of the last bit or two: adding
-// 1.5 * 2^23 rounds to an integer, which stands in the low bits.
-fn exp_below(x: vec4<f32>) -> vec4<f32> {
-  let bits = bitcast<vec4<u32>>(fma(x, vec4<f32>(1.44269504), vec4<f32>(12582912.0)));
-  let k = bitcast<vec4<i32>>(bits - 0x4b400000u);
-  let r = fma(vec4<f32>(k), vec4<f32>(-0.693147181), x);
-  var p = fma(r, vec4<f32>(0.00829031), vec4<f32>(0.04189794));
-  p = fma(r, p, vec4<f32>(0.16667636));
-  p = fma(r, p, vec4<f32>(0.49999149));
-  p = fma(r, p, vec4<f32>(0.99999971));
-  p = fma(r, p, vec4<f32>(1.0));
-  let y = p * bitcast<vec4<f32>>((bits << vec4<u32>(23u)) + 0x3f800000u);
-  return select(y, vec4<f32>(), x < vec4<f32>(-87.3));
-}
-
 fn largest(a: vec4<f32>) -> f32 { return max(max(a.x, a.y), max(a.z, a.w)); }
 fn raised(p: Stat, most: f32, e: vec4<f32>) -> Stat {
   return Stat(most, fma(p.sum, exp_below(vec4<f32>(p.most - most)).x, (e.x + e.y) + (e.z + e.w)));

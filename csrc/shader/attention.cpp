@@ -157,6 +157,7 @@ class Printer {
     source_.use(Compute::f32);
     source_.use("halves");
     source_.use("attention");
+    source_.use("exp_below");
     if (spec_.dropout) source_.use("philox");
     source_.use(spec_.dropout ? "attention_dropout" : "attention_whole");
     source_.use(kFiles[spec_.kind]);
