@@ -133,9 +133,9 @@ Chunks grid_of(MatmulKernel kernel, uint32_t lines, const Problem& problem) {
     case MatmulKernel::shared:
       return {static_cast<uint32_t>(std::min(tiles(kMatmulShared, kMatmulShared), kMostGroups)), 1};
     case MatmulKernel::subgroup:
-      return {
-          static_cast<uint32_t>(std::min(tiles(int64_t{lines} * kMatmulSubgroup, 4 * kMatmulSubgroup), kMostGroups)),
-          1};
+      return {static_cast<uint32_t>(
+                  std::min(tiles(int64_t{lines} * kMatmulSubgroup, int64_t{4} * kMatmulSubgroup), kMostGroups)),
+              1};
     default: {
       const bool by_vector = kernel == MatmulKernel::vector;
       const int64_t tasks = by_vector ? tiles(lines, 1) : tiles(kMatmulTile, kMatmulTile);
