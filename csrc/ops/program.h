@@ -1,5 +1,4 @@
-// Launches a kernel that is a file of wgsl/ over tensors: one task per invocation or per
-// workgroup, in turns.
+// Launches a kernel that is a file of wgsl/ over tensors: one task per invocation, or per workgroup, in turns.
 #pragma once
 #include <ATen/core/Tensor.h>
 
