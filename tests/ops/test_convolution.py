@@ -91,7 +91,10 @@ DEPTHWISE = (
     Case((1, 3, 9, 9), 3, (7, 7), padding=3, groups=3),
     Case((1, 4, 9, 9), 4, (3, 3), stride=2, padding=1, groups=4),
     Case((2, 3, 20), 3, (5,), padding=2, groups=3),
+    Case((1, 4, 9, 19), 8, (3, 5), stride=(3, 2), padding=(1, 2), dilation=(2, 1), groups=4),
     Case((2, 3, 6, 7), 3, (3, 3), padding=1, groups=3, transposed=True),
+    Case((1, 3, 6, 7), 3, (2, 5), padding=1, dilation=(3, 1), groups=3, transposed=True),
+    Case((1, 3, 5, 4), 3, (3, 3), stride=2, groups=3, transposed=True),
     Case((1, 3, 3, 4, 4), 3, (3, 3, 3), padding=1, groups=3),
 )
 
