@@ -95,7 +95,10 @@ void convolve_depthwise(const Window& window, bool transposed, DepthwiseKind kin
     first += (weight.kernel[i] - 1) * by[i];
     by[i] = -by[i];
   }
-  const bool quads = padding[2] == 1 && is_aligned(out) && is_aligned(x);
+  // A buffer that other operands are in too is bound once, by elements.
+  const bool shared =
+      buffer_of(x.tensor) == buffer_of(kernel) || (bias.defined() && buffer_of(x.tensor) == buffer_of(bias));
+  const bool quads = padding[2] == 1 && !shared && is_aligned(out) && is_aligned(x);
   run(slides ? kOutput[quads] : kLines, at::kFloat, blocks.tasks(out), {out.tensor, x.tensor, kernel, bias},
       {blocks.columns,
        blocks.lines(out),

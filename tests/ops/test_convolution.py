@@ -179,6 +179,16 @@ def test_strided_operands() -> None:
         assert_same(actual, wanted, f"gradients {index}", strides=False, **CLOSE)
 
 
+def test_operands_of_one_buffer() -> None:
+    base = torch.randn(4000)
+    for case in (DEPTHWISE[0], TILES[0]):
+        tensors, first = [], 0
+        for size in (tensor.shape for tensor in case.tensors()):
+            tensors.append(base[first : first + size.numel()].view(size))
+            first += -(-size.numel() // 4) * 4
+        assert_same(run_on_device(case, *to_device(tuple(tensors))), case(*tensors), str(case), **CLOSE)
+
+
 def test_only_what_is_asked_for() -> None:
     x, weight, _ = TILES[0].tensors()
     gradient = torch.randn(2, 5, 9, 7)
