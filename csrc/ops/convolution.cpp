@@ -192,8 +192,11 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
   const View x(given), rounded(out);
   if (is_product(window, weight, rounded, x)) return multiply(weight, kernel, rounded, x, bias);
   const at::Tensor result = words_like(out);
-  if (result.scalar_type() == at::kFloat && x.size[0] == 1 && is_depthwise(window, weight.channels, weight.kernel)) {
-    convolve_depthwise(window, transposed, View(result), x, kernel, weight, bias);
+  const DepthwiseKind kind = result.scalar_type() == at::kFloat && x.size[0] == 1
+                                 ? depthwise_kind(window, transposed, weight.channels, weight.kernel)
+                                 : DepthwiseKind::none;
+  if (kind != DepthwiseKind::none) {
+    convolve_depthwise(window, transposed, kind, View(result), x, kernel, weight, bias);
   } else {
     convolve_general(window, transposed, View(result), x, kernel, weight, bias);
   }
@@ -205,7 +208,7 @@ void convolve_weight(const Window& window, const at::Tensor& grad_weight, const 
   if (grad_weight.numel() == 0) return;
   const View x(given), pixels(grad), shape(grad_weight);
   const int64_t rows = shape.outer[0] / window.groups, channels = shape.outer[1];
-  if (x.size[0] == 1 && is_depthwise(window, channels, shape.size)) {
+  if (x.size[0] == 1 && depthwise_kind(window, false, channels, shape.size) == DepthwiseKind::sliding) {
     return convolve_depthwise_weight(window, grad_weight, pixels, x);
   }
   Product product_of(ConvolutionForm::weight);

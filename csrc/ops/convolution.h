@@ -58,11 +58,12 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
 // The gradient of a weight that took x to pixels of `grad`; for a transposed convolution the two change places.
 void convolve_weight(const Window& window, const at::Tensor& grad_weight, const at::Tensor& grad, const at::Tensor& x);
 
-// Where each channel has a 3 x 3 window of its own, which steps by 1: kernels that keep the window in registers.
-// `channels` are those of x in a group.
-bool is_depthwise(const Window& window, int64_t channels, const Axes& kernel);
-void convolve_depthwise(const Window& window, bool transposed, const View& out, const View& x, const at::Tensor& kernel,
-                        const Weight& weight, const at::Tensor& bias);
+// Where each channel has a window of its own: kernels that keep the window in registers, all of a 3 x 3 one that steps
+// by 1, or a line of it. `channels` are those of x in a group; x has one plane.
+enum class DepthwiseKind { none, sliding, lines };
+DepthwiseKind depthwise_kind(const Window& window, bool transposed, int64_t channels, const Axes& kernel);
+void convolve_depthwise(const Window& window, bool transposed, DepthwiseKind kind, const View& out, const View& x,
+                        const at::Tensor& kernel, const Weight& weight, const at::Tensor& bias);
 void convolve_depthwise_weight(const Window& window, const at::Tensor& grad_weight, const View& grad, const View& x);
 
 }  // namespace torch_webgpu

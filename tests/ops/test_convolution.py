@@ -91,7 +91,10 @@ DEPTHWISE = (
     Case((1, 3, 9, 9), 3, (7, 7), padding=3, groups=3),
     Case((1, 4, 9, 9), 4, (3, 3), stride=2, padding=1, groups=4),
     Case((2, 3, 20), 3, (5,), padding=2, groups=3),
+    Case((1, 4, 9, 19), 8, (3, 5), stride=(3, 2), padding=(1, 2), dilation=(2, 1), groups=4),
     Case((2, 3, 6, 7), 3, (3, 3), padding=1, groups=3, transposed=True),
+    Case((1, 3, 6, 7), 3, (2, 5), padding=1, dilation=(3, 1), groups=3, transposed=True),
+    Case((1, 3, 5, 4), 3, (3, 3), stride=2, groups=3, transposed=True),
     Case((1, 3, 3, 4, 4), 3, (3, 3, 3), padding=1, groups=3),
 )
 
@@ -174,6 +177,16 @@ def test_strided_operands() -> None:
         wanted = call(gradient, *tensors[:2], *rest)
         actual = run_on_device(call, *to_device((gradient, *tensors[:2])), *rest)
         assert_same(actual, wanted, f"gradients {index}", strides=False, **CLOSE)
+
+
+def test_operands_of_one_buffer() -> None:
+    base = torch.randn(4000)
+    for case in (DEPTHWISE[0], TILES[0]):
+        tensors, first = [], 0
+        for size in (tensor.shape for tensor in case.tensors()):
+            tensors.append(base[first : first + size.numel()].view(size))
+            first += -(-size.numel() // 4) * 4
+        assert_same(run_on_device(case, *to_device(tuple(tensors))), case(*tensors), str(case), **CLOSE)
 
 
 def test_only_what_is_asked_for() -> None:
