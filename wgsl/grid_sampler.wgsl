@@ -16,7 +16,7 @@ fn cut(value: f32) -> f32 {
 
 // a * b + c, in one step for f32.
 fn step_of(a: f32, b: f32, c: f32) -> f32 {
-  if ((VARIANT & 48u) == 0u) { return fma(a, b, c); }
+  if ((VARIANT & 48u) == 0u) { return fused(a, b, c); }
   return cut(cut(a * b) + c);
 }
 
@@ -43,7 +43,7 @@ fn unnormalize(coordinate: f32, size: u32) -> Point {
   let rate = f32(select(size, size - 1u, corners() != 0u)) / 2.0;
   if (!DEEP) { return Point(step_of(moved, cut(rate), select(-0.5, 0.0, corners() != 0u)), rate); }
   if (corners() != 0u) { return Point(cut(cut(moved / 2.0) * f32(size - 1u)), rate); }
-  return Point(cut(step_of(moved, f32(size), -1.0) / 2.0), rate);
+  return Point(cut(cut(cut(moved * f32(size)) - 1.0) / 2.0), rate);
 }
 
 fn clip(point: Point, size: u32) -> Point {

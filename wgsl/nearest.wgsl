@@ -18,7 +18,7 @@ fn nearest(axis: u32, o: u32) -> u32 {
     case HALF: { place = o / 2u; }
     case FLOOR: { place = u32(f32(o) * fraction(axis, 4u)); }
     case CENTRE: { place = u32((f32(o) + 0.5) * fraction(axis, 4u)); }
-    case ROUNDED: { place = u32(clamp(fma(fraction(axis, 4u), f32(o) + 0.5, -0.5), 0.0, f32(last)) + 0.5); }
+    case ROUNDED: { place = u32(clamp(fused(fraction(axis, 4u), f32(o) + 0.5, -0.5), 0.0, f32(last)) + 0.5); }
     default: {}
   }
   return select(place, last, place > last);

@@ -28,7 +28,7 @@ fn taps(mode: u32, axis: u32, o: i32) -> Taps {
   let scale = fraction(axis, 4u);
   if (mode >= SMOOTH_LINEAR) { return smooth_taps(mode, axis, scale * (f32(o) + 0.5), scale); }
   var source = scale * f32(o);
-  if (x(24u) == 0u) { source = fma(scale, f32(o) + 0.5, -0.5); }
+  if (x(24u) == 0u) { source = fused(scale, f32(o) + 0.5, -0.5); }
   if (mode == LINEAR && source < 0.0) { source = 0.0; }
   let last = inputs(axis) - 1;
   let middle = select(i32(floor(source)), last, i32(floor(source)) > last);

@@ -9,7 +9,11 @@ struct Pair {
 fn source(o: vec4<f32>, scale: f32, inputs: u32, outputs: u32) -> vec4<f32> {
   if (inputs == outputs) { return o; }
   var at = scale * o;
-  if (corners() == 0u) { at = fma(vec4<f32>(scale), o + 0.5, vec4<f32>(-0.5)); }
+  if (corners() == 0u) {
+    let centre = o + 0.5;
+    at = vec4<f32>(fused(scale, centre.x, -0.5), fused(scale, centre.y, -0.5), fused(scale, centre.z, -0.5),
+      fused(scale, centre.w, -0.5));
+  }
   return clamp(at, vec4<f32>(0.0), vec4<f32>(f32(inputs - 1u)));
 }
 

@@ -17,10 +17,10 @@ using at::Tensor;
   "channels in_d in_h in_w stride_n stride_c stride_d stride_h stride_w out_d out_h out_w grid_n grid_d grid_h " \
   "grid_w grid_axis result_n result_c result_d result_h result_w padding corners"
 constexpr Program kForward = make_program("grid_sampler", "grid_sampler_forward", "T:input T:grid T:output!",
-                                          GRID_PARAMS, "", "grid_sampler cubic");
+                                          GRID_PARAMS, "", "grid_sampler cubic fused");
 constexpr Program kBackward =
     make_program("grid_sampler_backward", "grid_sampler_backward", "T:input T:grid T:gradient a:sums! T:grid_gradient!",
-                 GRID_PARAMS, "", "grid_sampler cubic");
+                 GRID_PARAMS, "", "grid_sampler cubic fused");
 constexpr uint32_t kDeep = 4, kScatters = 8, kHalf = 16, kBFloat16 = 32;
 
 struct Sampling {

@@ -44,9 +44,9 @@ using Reach = Spatial::Reach;
 using Scales = std::array<std::optional<double>, 3>;  // width first
 
 constexpr SpatialRow kNearest =
-    SPATIAL_ROW("upsample_nearest", "return load1(i1 + nearest_place(w, h, z));", 0, 2, "nearest");
+    SPATIAL_ROW("upsample_nearest", "return load1(i1 + nearest_place(w, h, z));", 0, 2, "nearest fused");
 constexpr SpatialRow kNearestBackward =
-    SPATIAL_ROW("upsample_nearest_backward", "return sum_nearest(i1, w, h, z);", 0, 2, "nearest");
+    SPATIAL_ROW("upsample_nearest_backward", "return sum_nearest(i1, w, h, z);", 0, 2, "nearest fused");
 
 // Filters of bytes; those of floats are in resample.wgsl.
 template <int quarters>
@@ -65,12 +65,12 @@ struct Interpolation {
   ByteFilter filter;
   SpatialRow forward, backward;
 };
-#define INTERPOLATION(name, kernel, filter, reach, smooth, mode)                           \
-  {kernel,                                                                                 \
-   {filter, reach, smooth},                                                                \
-   SPATIAL_ROW(name, "return resample(" mode ", i1, w, h, z);", 0, 2, "resample cubic"),   \
-   SPATIAL_ROW(name "_backward", "return resample_backward(" mode ", i1, w, h, z);", 0, 2, \
-               "resample cubic resample_backward")}
+#define INTERPOLATION(name, kernel, filter, reach, smooth, mode)                               \
+  {kernel,                                                                                     \
+   {filter, reach, smooth},                                                                    \
+   SPATIAL_ROW(name, "return resample(" mode ", i1, w, h, z);", 0, 2, "resample cubic fused"), \
+   SPATIAL_ROW(name "_backward", "return resample_backward(" mode ", i1, w, h, z);", 0, 2,     \
+               "resample cubic fused resample_backward")}
 constexpr Interpolation kLinear =
     INTERPOLATION("upsample_linear", "compute_indices_weights_linear", triangle, 1, false, "LINEAR");
 constexpr Interpolation kCubic =
@@ -193,13 +193,15 @@ void resample(const Resampling& how, const Tensor& from, const Tensor& to, bool 
 constexpr Program kQuads = make_program("upsample_linear", "upsample_rows", "q:input q:output!", ROW_PARAMS,
                                         "fn put(at: u32, values: vec4<f32>, left: u32) {"
                                         "  store_output(at / 4u, values);"
-                                        "}");
+                                        "}",
+                                        "fused");
 constexpr Program kElements = make_program("upsample_linear", "upsample_rows", "q:input T:output!", ROW_PARAMS,
                                            "fn put(at: u32, values: vec4<f32>, left: u32) {"
                                            "  for (var i = 0u; i < 4u && i < left; i++) {"
                                            "    store_output(at + i, values[i]);"
                                            "  }"
-                                           "}");
+                                           "}",
+                                           "fused");
 
 int64_t bits_of(float value) {
   uint32_t bits = 0;

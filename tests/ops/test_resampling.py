@@ -77,6 +77,17 @@ def test_rows_of_quads() -> None:
             compare(interpolate(kwargs), x, str(kwargs), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ("nearest-exact", "bilinear", "bicubic"))
+def test_places_of_long_rows(mode: str) -> None:
+    """Far from the beginning a place that is rounded once more than the CPU's shows."""
+    for width, size in ((180, 270), (181, 270), (100, 333)):
+        x = make((1, 1, 3, width), torch.float32, 1, (-100, 100))
+        kwargs = {"mode": mode, "size": (4, size)}
+        assert_same(
+            run_on_device(interpolate(kwargs), to_device(x)), interpolate(kwargs)(x), str(kwargs), rtol=1e-5, atol=2e-4
+        )
+
+
 @pytest.mark.parametrize("mode", ("nearest", "nearest-exact", "bilinear", "bicubic"))
 def test_bytes(mode: str) -> None:
     for channels, size in ((3, (12, 9)), (5, (3, 20)), (4, (40, 40))):
