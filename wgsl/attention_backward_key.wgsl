@@ -47,13 +47,17 @@ fn run(task: u32, local: u32) {
     }
   }
 
-  for (var r = 0u; r < ROWS; r++) {
-    let row = first + row_in_block(local, r);
-    if (row < keys()) {
-      for (var i = 0u; i < COLUMNS; i++) {
-        store_first(place(FIRST, batch, kv_head, row), quad_of(i, local), key_sums[r][i] * scale());
-        store_second(place(SECOND, batch, kv_head, row), quad_of(i, local), value_sums[r][i]);
-      }
-    }
+  var factors = Numbers();
+  for (var r = 0u; r < ROWS; r++) { factors[r] = scale(); }
+  set_results(&key_sums, factors, local);
+  for (var r = local / 8u; r < min(BLOCK, keys() - first); r += WORKGROUP / 8u) {
+    let at = place(FIRST, batch, kv_head, first + r);
+    for (var i = local % 8u; i < head_quads(); i += 8u) { store_first(at, i, results[r][i]); }
+  }
+  for (var r = 0u; r < ROWS; r++) { factors[r] = 1.0; }
+  set_results(&value_sums, factors, local);
+  for (var r = local / 8u; r < min(BLOCK, keys() - first); r += WORKGROUP / 8u) {
+    let at = place(SECOND, batch, kv_head, first + r);
+    for (var i = local % 8u; i < value_quads(); i += 8u) { store_second(at, i, results[r][i]); }
   }
 }

@@ -51,13 +51,11 @@ fn run(task: u32, local: u32) {
     accumulate(&sums, &tile, KEY, key + column * row_stride(KEY), keys() - column, local);
   }
 
-  for (var r = 0u; r < ROWS; r++) {
-    let row = first + row_in_block(local, r);
-    if (row < group() * queries()) {
-      let q = query_at(kv_head, row);
-      for (var i = 0u; i < COLUMNS; i++) {
-        store_first(place(FIRST, batch, q.head, q.index), quad_of(i, local), sums[r][i] * scale());
-      }
-    }
+  for (var r = 0u; r < ROWS; r++) { delta[r] = scale(); }
+  set_results(&sums, delta, local);
+  for (var r = local / 8u; r < min(BLOCK, group() * queries() - first); r += WORKGROUP / 8u) {
+    let q = query_at(kv_head, first + r);
+    let at = place(FIRST, batch, q.head, q.index);
+    for (var i = local % 8u; i < head_quads(); i += 8u) { store_first(at, i, results[r][i]); }
   }
 }

@@ -66,12 +66,10 @@ fn run(task: u32, local: u32) {
       store_log_sum(query_number(batch, q.head, q.index) * parts() + part, log_sum);
     }
   }
-  for (var r = 0u; r < ROWS; r++) {
-    let row = first + row_in_block(local, r);
-    if (row < group() * queries()) {
-      let q = query_at(kv_head, row);
-      let at = place(OUT, batch, q.head, q.index) + part * part_stride();
-      for (var i = 0u; i < COLUMNS; i++) { store_out(at, quad_of(i, local), sums[r][i] * total[r]); }
-    }
+  set_results(&sums, total, local);
+  for (var r = local / 8u; r < min(BLOCK, group() * queries() - first); r += WORKGROUP / 8u) {
+    let q = query_at(kv_head, first + r);
+    let at = place(OUT, batch, q.head, q.index) + part * part_stride();
+    for (var i = local % 8u; i < value_quads(); i += 8u) { store_out(at, i, results[r][i]); }
   }
 }

@@ -65,6 +65,20 @@ fn accumulate(sums: ptr<function, Sums>, tile: ptr<function, Tile>, b: u32, at: 
   }
 }
 
+// Results wait in workgroup memory for a loop over rows that is none of the unrolled ones: of what follows each row there
+// is one copy in the kernel, not one per row.
+var<workgroup> results: array<array<vec4<f32>, 8u * COLUMNS>, BLOCK>;
+
+fn set_results(sums: ptr<function, Sums>, factors: Numbers, local: u32) {
+  workgroupBarrier();
+  for (var r = 0u; r < ROWS; r++) {
+    for (var i = 0u; i < COLUMNS; i++) {
+      results[row_in_block(local, r)][quad_of(i, local)] = (*sums)[r][i] * factors[r];
+    }
+  }
+  workgroupBarrier();
+}
+
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_index) local: u32) {

@@ -80,7 +80,7 @@ Attention::Block Attention::block_of(Kind kind) const {
   while (columns * 32 < widest) columns *= 2;
   if (!exchanges_by_subgroup()) return {8, columns};
   // As many sums as registers and the time to compile allow; the keys' kernel has two sets.
-  const int64_t most = std::min<int64_t>(16, (kind == Kind::backward_key ? 16 : 32) / columns);
+  const int64_t half = kind == Kind::backward_key ? 2 : 1, most = std::min<int64_t>(16, 32 / columns) / half;
   const int64_t rows = kind == Kind::backward_key ? keys : group() * queries;
   return {rows == 1 ? 1 : std::min<int64_t>(most, rows <= 4 ? 4 : rows <= 8 ? 8 : 16), columns};
 }
