@@ -1,24 +1,34 @@
 // Sums of each row's gradients, alone and times the distances from the mean, then the gradient of x:
 // (grad * weight - sum / n - distance * scale^2 * moment / n) * scale.
+struct Sums { grad: vec4<f32>, product: vec4<f32>, }
+
+fn fold_row(row: u32, mean: f32, first: u32, step: u32) -> Sums {
+  let grads = start_of_grad(row);
+  let start = start_of_x(row);
+  let weights = start_of_weight(0u);
+  let end = steps();
+  var p = Sums(vec4<f32>(), vec4<f32>());
+  for (var i = first; i < end; i += step) {
+    let grad = load_grad(grads, i) * load_weight(weights, i);
+    p.grad += grad;
+    p.product = fma(grad, load_x(start, i) - mean, p.product);
+  }
+  return p;
+}
+
 fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
   var means = vec4<f32>();
-  var sums = array<vec4<f32>, ROWS>();
-  var products = array<vec4<f32>, ROWS>();
-  for (var r = 0u; r < ROWS; r++) { means[r] = load_mean(min(row + r, end - 1u) / share() % period()); }
-  for (var i = first; i < steps(); i += step) {
-    let weight = load_weight(0u, i);
-    for (var r = 0u; r < ROWS; r++) {
-      let start = row_start(min(row + r, end - 1u));
-      let grad = load_grad(start, i) * weight;
-      sums[r] += grad;
-      products[r] = fma(grad, load_x(start, i) - means[r], products[r]);
-    }
+  var sums = vec4<f32>();
+  var products = vec4<f32>();
+  for (var r = 0u; r < ROWS; r++) {
+    let at = min(row + r, end - 1u);
+    means[r] = load_mean(at / share() % period());
+    let p = fold_row(at, means[r], first, step);
+    sums[r] = (p.grad.x + p.grad.y) + (p.grad.z + p.grad.w);
+    products[r] = (p.product.x + p.product.y) + (p.product.z + p.product.w);
   }
-  var folded = vec4<f32>();
-  for (var r = 0u; r < ROWS; r++) { folded[r] = (sums[r].x + sums[r].y) + (sums[r].z + sums[r].w); }
-  let all = total(folded);
-  for (var r = 0u; r < ROWS; r++) { folded[r] = (products[r].x + products[r].y) + (products[r].z + products[r].w); }
-  let moment = total(folded);
+  let all = total(sums);
+  let moment = total(products);
   if (SUMS) {
     if (leads) {
       for (var r = 0u; r < ROWS; r++) {
@@ -34,12 +44,16 @@ fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
   let size = f32(length());
   let level = select(vec4<f32>(), all / size, vec4<bool>(CENTERED));
   let slope = moment * scale * scale / size;
-  for (var i = first; i < steps(); i += step) {
-    let weight = load_weight(0u, i);
-    for (var r = 0u; r < ROWS; r++) {
-      let start = row_start(min(row + r, end - 1u));
-      let grad = load_grad(start, i) * weight;
-      store_out(start, i, (grad - level[r] - (load_x(start, i) - means[r]) * slope[r]) * scale[r]);
+  let last = steps();
+  let weights = start_of_weight(0u);
+  for (var r = 0u; r < ROWS; r++) {
+    let at = min(row + r, end - 1u);
+    let grads = start_of_grad(at);
+    let start = start_of_x(at);
+    let to = start_of_out(at);
+    for (var i = first; i < last; i += step) {
+      let grad = load_grad(grads, i) * load_weight(weights, i);
+      store_out(to, i, (grad - level[r] - (load_x(start, i) - means[r]) * slope[r]) * scale[r]);
     }
   }
 }

@@ -1,30 +1,49 @@
-// Mean and spread of each row (Welford), then (x - mean) * scale * weight + bias. Every lane folds four columns of each of
-// its rows; since rows are of one length, counts are the same for all of them.
-fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
-  var means = array<vec4<f32>, ROWS>();
-  var squares = array<vec4<f32>, ROWS>();
-  var count = vec4<f32>();
-  for (var i = first; i < steps(); i += step) {
-    let counts = inside(i);
-    count += select(vec4<f32>(), vec4<f32>(1.0), counts);
-    let part = select(vec4<f32>(), 1.0 / count, counts);
-    for (var r = 0u; r < ROWS; r++) {
-      let x = load_x(row_start(min(row + r, end - 1u)), i);
-      let apart = select(vec4<f32>(), x - means[r], counts);
-      if (CENTERED) { means[r] = fma(apart, part, means[r]); }
-      squares[r] = fma(apart, x - means[r], squares[r]);
-    }
+// Mean and spread of each row, then (x - mean) * scale * weight + bias. A lane folds four columns of a row, as distances
+// from the first element of each: sums of numbers far from zero would lose their digits. What parameters say is asked
+// outside of loops, where it is asked once.
+struct Columns { first: vec4<f32>, count: vec4<f32>, sum: vec4<f32>, squares: vec4<f32>, }
+
+fn fold_row(start: u32, first: u32, step: u32) -> Columns {
+  let end = steps();
+  var p = Columns(vec4<f32>(), vec4<f32>(), vec4<f32>(), vec4<f32>());
+  if (CENTERED && first < end) { p.first = load_x(start, first); }
+  var whole = 0.0;
+  var i = first;
+  for (; i + 2u * step < end; i += 2u * step) {
+    let a = load_x(start, i) - p.first;
+    let b = load_x(start, i + step) - p.first;
+    whole += 2.0;
+    p.sum += a + b;
+    p.squares = fma(a, a, fma(b, b, p.squares));
   }
-  var sums = vec4<f32>();
-  for (var r = 0u; r < ROWS; r++) { sums[r] = dot(means[r], count); }
+  p.count = vec4<f32>(whole);
+  for (; i < end; i += step) {
+    let a = select(vec4<f32>(), load_x(start, i) - p.first, inside(i));
+    p.count += select(vec4<f32>(), vec4<f32>(1.0), inside(i));
+    p.sum += a;
+    p.squares = fma(a, a, p.squares);
+  }
+  return p;
+}
+
+fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
   let size = f32(length());
-  let mean = total(sums) / size;
+  var columns = array<Columns, ROWS>();
+  var sums = vec4<f32>();
   for (var r = 0u; r < ROWS; r++) {
-    let apart = means[r] - mean[r];
-    let spread = fma(apart * apart, count, squares[r]);
+    columns[r] = fold_row(start_of_x(min(row + r, end - 1u)), first, step);
+    let all = fma(columns[r].first, columns[r].count, columns[r].sum);
+    sums[r] = (all.x + all.y) + (all.z + all.w);
+  }
+  let mean = select(vec4<f32>(), total(sums) / size, vec4<bool>(CENTERED));
+  for (var r = 0u; r < ROWS; r++) {
+    let p = columns[r];
+    let apart = p.first - mean[r];
+    var spread = p.squares;
+    if (CENTERED) { spread = fma(apart, fma(apart, p.count, 2.0 * p.sum), spread); }
     sums[r] = (spread.x + spread.y) + (spread.z + spread.w);
   }
-  let moment = total(sums);
+  let moment = abs(total(sums));  // rounding may leave less than nothing, and max() would lose NaN
   let scale = 1.0 / sqrt(moment / size + epsilon());
   if (leads) {
     for (var r = 0u; r < ROWS; r++) {
@@ -35,12 +54,20 @@ fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
     }
   }
   if (!WRITES) { return; }
-  for (var i = first; i < steps(); i += step) {
-    let weight = load_weight(0u, i);
-    let bias = load_bias(0u, i);
+  let last = steps();
+  let weights = start_of_weight(0u);
+  let biases = start_of_bias(0u);
+  var source = array<u32, ROWS>();
+  var to = array<u32, ROWS>();
+  for (var r = 0u; r < ROWS; r++) {
+    source[r] = start_of_x(min(row + r, end - 1u));
+    to[r] = start_of_out(min(row + r, end - 1u));
+  }
+  for (var i = first; i < last; i += step) {
+    let weight = load_weight(weights, i);
+    let bias = load_bias(biases, i);
     for (var r = 0u; r < ROWS; r++) {
-      let start = row_start(min(row + r, end - 1u));
-      store_out(start, i, fma((load_x(start, i) - mean[r]) * scale[r], weight, bias));
+      store_out(to[r], i, fma((load_x(source[r], i) - mean[r]) * scale[r], weight, bias));
     }
   }
 }

@@ -38,15 +38,15 @@ class Printer {
     source_.print("fn epsilon() -> f32 { return " + param_value(Compute::f32, NormParams::kEpsilon) + "; }\n");
     // Along a row, places count in what is loaded at once, or in elements.
     source_.print(spec_.quads ? "fn steps() -> u32 { return length() / 4u; }\n"
-                                "fn row_start(row: u32) -> u32 { return row * steps(); }\n"
                                 "fn inside(i: u32) -> vec4<bool> { return vec4<bool>(true); }\n"
                               : "fn steps() -> u32 { return (length() + 3u) / 4u; }\n"
-                                "fn row_start(row: u32) -> u32 { return row * length(); }\n"
                                 "fn inside(i: u32) -> vec4<bool> {\n"
                                 "  return vec4<u32>(i * 4u) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(length());\n}\n");
     for (uint32_t i = 0; i < kNormOperands; ++i) {
       const auto operand = static_cast<NormOperand>(i);
       if (runs_along(operand)) {
+        source_.print("fn start_of_" + name(operand) + "(row: u32) -> u32 { return " + offset(operand) + " + row * " +
+                      (spec_.quads ? "steps()" : "length()") + "; }\n");
         print_load(operand);
         if (operand == NormOperand::out) print_store(operand);
       } else {
@@ -109,7 +109,7 @@ class Printer {
       return;
     }
     if (spec_.quads) {
-      source_.print("  let q = " + memory(operand) + "[" + offset(operand) + " + start + i];\n  return ");
+      source_.print("  let q = " + memory(operand) + "[start + i];\n  return ");
       const auto half = [&](const char* word) {
         return from_raw(dtype(operand), std::string("(q.") + word + " & 0xffffu)") + ", " +
                from_raw(dtype(operand), std::string("(q.") + word + " >> 16u)");
@@ -118,8 +118,7 @@ class Printer {
                                         : "vec4<f32>(" + half("x") + ", " + half("y") + ");\n}\n");
       return;
     }
-    source_.print("  let left = length() - i * 4u;\n  var at = " + offset(operand) +
-                  " + start + i * 4u;\n  var v = vec4<f32>();\n");
+    source_.print("  let left = length() - i * 4u;\n  var at = start + i * 4u;\n  var v = vec4<f32>();\n");
     for (uint32_t j = 0; j < 4; ++j) {
       source_.print("  if (left > " + number(j) + ") { v." + "xyzw"[j] + " = " +
                     from_raw(dtype(operand), raw(operand)) + "; }\n  at += 1u;\n");
@@ -135,14 +134,14 @@ class Printer {
     }
     const auto stored = [&](uint32_t j) { return to_raw(dtype(operand), std::string("v.") + "xyzw"[j]); };
     if (spec_.quads) {
-      source_.print("  " + memory(operand) + "[" + offset(operand) + " + start + i] = " +
+      source_.print("  " + memory(operand) + "[start + i] = " +
                     (bytes(operand) == 4 ? std::string("bitcast<vec4<u32>>(v)")
                                          : "vec2<u32>(" + stored(0) + " | (" + stored(1) + " << 16u), " + stored(2) +
                                                " | (" + stored(3) + " << 16u))") +
                     ";\n}\n");
       return;
     }
-    source_.print("  let left = length() - i * 4u;\n  var at = " + offset(operand) + " + start + i * 4u;\n");
+    source_.print("  let left = length() - i * 4u;\n  var at = start + i * 4u;\n");
     for (uint32_t j = 0; j < 4; ++j) {
       source_.print("  if (left > " + number(j) + ") {\n" + put(operand, stored(j)) + "  }\n  at += 1u;\n");
     }
