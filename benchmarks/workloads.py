@@ -102,9 +102,9 @@ def grid_sample(x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
 
 
 def attention_backward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
-    out = attention(*leaves)
-    return torch.cat(torch.autograd.grad(out, leaves, v))
+    with torch.enable_grad():
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        return torch.cat(torch.autograd.grad(attention(*leaves), leaves, v))
 
 
 def attention_half(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

@@ -79,8 +79,10 @@ Attention::Block Attention::block_of(Kind kind) const {
   int64_t columns = 1;
   while (columns * 32 < widest) columns *= 2;
   if (!exchanges_by_subgroup()) return {8, columns};
-  // As many sums as registers and the time to compile allow; the keys' kernel has two sets.
-  const int64_t half = kind == Kind::backward_key ? 2 : 1, most = std::min<int64_t>(16, 32 / columns) / half;
+  // As many sums as registers and the time to compile allow; the keys' kernel has two sets, and each row of a kernel
+  // with dropout its own copy of the random numbers.
+  const int64_t sets = (kind == Kind::backward_key ? 2 : 1) * (dropout > 0 ? 2 : 1);
+  const int64_t most = std::min<int64_t>(16, 32 / columns) / sets;
   const int64_t rows = kind == Kind::backward_key ? keys : group() * queries;
   return {rows == 1 ? 1 : std::min<int64_t>(most, rows <= 4 ? 4 : rows <= 8 ? 8 : 16), columns};
 }
