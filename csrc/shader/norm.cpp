@@ -105,7 +105,7 @@ class Printer {
     if (operand == NormOperand::out) return;
     source_.print("fn load_" + name(operand) + "(start: u32, i: u32) -> vec4<f32> {\n");
     if (!has(operand)) {
-      source_.print(std::string("  return vec4<f32>(") + (operand == NormOperand::weight ? "1.0" : "0.0") + ");\n}\n");
+      source_.print(operand == NormOperand::weight ? "  return vec4<f32>(1.0);\n}\n" : "  return vec4<f32>();\n}\n");
       return;
     }
     if (spec_.quads) {
@@ -114,8 +114,11 @@ class Printer {
         return from_raw(dtype(operand), std::string("(q.") + word + " & 0xffffu)") + ", " +
                from_raw(dtype(operand), std::string("(q.") + word + " >> 16u)");
       };
-      source_.print(bytes(operand) == 4 ? std::string("bitcast<vec4<f32>>(q);\n}\n")
-                                        : "vec4<f32>(" + half("x") + ", " + half("y") + ");\n}\n");
+      if (bytes(operand) == 4) {
+        source_.print("bitcast<vec4<f32>>(q);\n}\n");
+      } else {
+        source_.print("vec4<f32>(" + half("x") + ", " + half("y") + ");\n}\n");
+      }
       return;
     }
     source_.print("  let left = length() - i * 4u;\n  var at = start + i * 4u;\n  var v = vec4<f32>();\n");
