@@ -103,8 +103,8 @@ struct LogitBackward {
 template <class... Tensors>
 at::TensorIterator iterate(const at::Tensor& output, const Tensors&... inputs) {
   at::TensorIteratorConfig config;
-  config.add_output(output);
-  (config.add_const_input(inputs), ...);
+  config.add_owned_output(output);
+  (config.add_owned_const_input(inputs), ...);
   return config.build();
 }
 

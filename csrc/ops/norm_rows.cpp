@@ -67,7 +67,7 @@ constexpr ReduceRow kScale  {"norm", "fff", SPREAD, "1.0 / sqrt(p.y / f32(count)
 // Operands of any dtypes, computed in float32, without those that are undefined.
 at::TensorIterator iterator_of(const at::Tensor& out, std::initializer_list<at::Tensor> inputs) {
   at::TensorIteratorConfig config;
-  config.check_all_same_dtype(false).resize_outputs(false).set_check_mem_overlap(false).add_output(out);
+  config.check_all_same_dtype(false).resize_outputs(false).set_check_mem_overlap(false).add_owned_output(out);
   for (const at::Tensor& input : inputs) {
     if (input.defined()) config.add_owned_const_input(input);
   }
