@@ -49,6 +49,7 @@ NATIVE = tuple(name for name in opinfos() if not _matches(FALLBACK | ABSENT, nam
 EXPECTED_FAILURES: dict[tuple[str, str, torch.dtype | None], str] = {
     ("view_as_complex", "samples", torch.float16): "every result is complex32, which the device does not store",
     ("where", "reference", torch.float32): "some samples are complex64, which is stored but not computed with yet",
+    ("renorm", "gradients", None): "PyTorch's derivative computes in float64 on every device but CUDA and MPS",
     ("narrow_copy", "out", None): "PyTorch has narrow_copy.out for the CPU alone",
     (
         "narrow_copy",
@@ -68,6 +69,11 @@ TOLERANCES: dict[tuple[str, torch.dtype | None], dict[str, float]] = {
     # The CPU's own rounding where a row has one element: its distance from the mean is 0 here.
     ("nn.functional.layer_norm", torch.float32): {"rtol": 1.3e-6, "atol": 5e-5},
     ("native_layer_norm", torch.float32): {"rtol": 1.3e-6, "atol": 5e-5},
+    # Scores up to 100 before an exponential, and four products in a row behind each other.
+    ("nn.functional.scaled_dot_product_attention", torch.float32): {"rtol": 1e-5, "atol": 5e-5},
+    ("nn.functional.multi_head_attention_forward", torch.float32): {"rtol": 1e-4, "atol": 1e-4},
+    # Elements up to e^9; about 1e-5 of the largest, which is the CPU's own distance from float64 too.
+    ("matrix_exp", torch.float32): {"rtol": 5e-4, "atol": 0.1},
     ("add", torch.float16): ALPHA,
     ("sub", torch.float16): ALPHA,
 }
@@ -76,6 +82,11 @@ GRADIENT = {"rtol": 1e-5, "atol": 1e-5}
 GRADIENT_TOLERANCES = {
     **{f"nn.functional.conv{n}d": {"rtol": 1e-4, "atol": 1e-3} for n in (1, 2, 3)},  # as CONVOLUTION, longer still
     **{f"nn.functional.conv_transpose{n}d": {"rtol": 1e-4, "atol": 1e-3} for n in (1, 2, 3)},
+    "nn.functional.layer_norm": {"rtol": 1e-5, "atol": 5e-5},  # as the forward
+    "native_layer_norm": {"rtol": 1e-5, "atol": 5e-5},
+    "nn.functional.scaled_dot_product_attention": {"rtol": 1e-4, "atol": 1e-4},
+    "nn.functional.multi_head_attention_forward": {"rtol": 1e-3, "atol": 1e-3},
+    "matrix_exp": {"rtol": 1e-3, "atol": 1.0},
     "grid_sampler_3d": {"rtol": 1e-4, "atol": 1e-4},  # sums over all places of a grid that fall on one element
     "cov": {"rtol": 1e-5, "atol": 1e-4},  # products of numbers near 10 that cancel to 0
     "pow": {"rtol": 1e-4, "atol": 1e-5},  # sums of powers up to 1e8 that cancel
