@@ -77,13 +77,24 @@ TOLERANCES: dict[tuple[str, torch.dtype | None], dict[str, float]] = {
     ("add", torch.float16): ALPHA,
     ("sub", torch.float16): ALPHA,
 }
+# The saved mean and deviation are halves on both sides, and the CPU rounds their products too.
+for _name in (
+    *("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update"),
+    *("nn.functional.batch_norm", "nn.functional.instance_norm"),
+):
+    TOLERANCES[_name, torch.float16] = {"rtol": 2e-3, "atol": 2e-3}
+    TOLERANCES[_name, torch.bfloat16] = {"rtol": 1.6e-2, "atol": 2e-2}
+# Logits are rounded to halves between its steps, of which it has more or fewer by device.
+for _name in ("linear_cross_entropy", "linear_cross_entropy.chunked", "linear_cross_entropy.chunked_none"):
+    TOLERANCES[f"nn.functional.{_name}", torch.float16] = {"rtol": 5e-3, "atol": 5e-3}
+    TOLERANCES[f"nn.functional.{_name}", torch.bfloat16] = {"rtol": 5e-2, "atol": 5e-2}
 # A gradient is a sum of products in an order that is free.
 GRADIENT = {"rtol": 1e-5, "atol": 1e-5}
 GRADIENT_TOLERANCES = {
     **{f"nn.functional.conv{n}d": {"rtol": 1e-4, "atol": 1e-3} for n in (1, 2, 3)},  # as CONVOLUTION, longer still
     **{f"nn.functional.conv_transpose{n}d": {"rtol": 1e-4, "atol": 1e-3} for n in (1, 2, 3)},
     "nn.functional.layer_norm": {"rtol": 1e-5, "atol": 5e-5},  # as the forward
-    "native_layer_norm": {"rtol": 1e-5, "atol": 5e-5},
+    "native_layer_norm": {"rtol": 1e-5, "atol": 2e-4},
     "nn.functional.scaled_dot_product_attention": {"rtol": 1e-4, "atol": 1e-4},
     "nn.functional.multi_head_attention_forward": {"rtol": 1e-3, "atol": 1e-3},
     "matrix_exp": {"rtol": 1e-3, "atol": 1.0},
