@@ -17,6 +17,14 @@ fn exp2_f32(x: f32) -> f32 {
   return exp2_parts(n, x - n);
 }
 
+// a * 2^b, by halves: 2^b alone may be out of range.
+fn ldexp_by(a: f32, b: f32) -> f32 {
+  if (is_nan_f32(b)) { return b; }
+  let c = clamp(b, -600.0, 600.0);
+  let half = trunc(c * 0.5);
+  return a * exp2_f32(half) * exp2_f32(c - half);
+}
+
 fn log2_f32(x: f32) -> f32 {
   if (is_special_log_f32(x)) { return special_log_f32(x); }
   let parts = log_parts_f32(x);

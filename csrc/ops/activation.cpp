@@ -119,7 +119,7 @@ std::tuple<at::Tensor&, at::Tensor&> log_sigmoid_forward_out(const at::Tensor& s
   return std::forward_as_tuple(output, buffer);
 }
 std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
-  at::Tensor output = at::empty_like(self), buffer = at::empty({0}, self.options());
+  at::Tensor output = at::empty_like(self, at::MemoryFormat::Contiguous), buffer = at::empty({0}, self.options());
   log_sigmoid_forward_out(self, output, buffer);
   return {output, buffer};
 }

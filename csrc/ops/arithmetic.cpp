@@ -84,8 +84,7 @@ struct PowerOfNumber {
   }
 };
 
-constexpr PointwiseRow kLdexp =
-    make_row("ldexp", "a * exp2(trunc(b * 0.5)) * exp2(b - trunc(b * 0.5))", kFloats, "transcendental");
+constexpr PointwiseRow kLdexp = make_row("ldexp", "ldexp_by(a, b)", kFloats, "transcendental");
 
 at::Tensor& scale_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   auto iterator = at::TensorIterator::binary_float_op(out, self, other);

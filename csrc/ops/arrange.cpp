@@ -1,5 +1,6 @@
 // Moving elements to places known beforehand: cat, flip, roll, tril, triu, eye, triangles' indices, channel_shuffle,
 // repeat_interleave, the backward of unfold, linspace.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/arange.h>
@@ -59,6 +60,8 @@ struct Cat {
     return std::move(op.outputs[0]);
   }
   static at::Tensor& out(const at::ITensorListRef& tensors, int64_t dim, at::Tensor& out) {
+    at::assert_no_internal_overlap(out);
+    for (const at::Tensor& tensor : tensors) at::assert_no_overlap(out, tensor);
     Op op(Form::out);
     op.outputs[0] = out;
     run(op, tensors, dim);

@@ -59,7 +59,7 @@ at::Tensor& rrelu_with_noise_out(const at::Tensor& self, at::Tensor& noise, cons
 
 at::Tensor rrelu_with_noise(const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
                             bool training, OptionalGenerator generator) {
-  at::Tensor out = training ? at::empty_like(self) : at::Tensor();
+  at::Tensor out = at::empty_like(self, at::MemoryFormat::Contiguous);
   return rrelu_with_noise_out(self, noise, lower, upper, training, std::move(generator), out);
 }
 

@@ -70,6 +70,7 @@ struct Multi {
       : power(p.toLong()), margin(margin.toDouble()) {
     TORCH_CHECK(power == 1 || power == 2, "only p == 1 and p == 2 supported");
     at::native::multi_margin_loss_shape_check(samples, classes, self.dim(), self, target, given_weight);
+    TORCH_CHECK(target.scalar_type() == at::kLong, "expected scalar type Long but found ", target.scalar_type());
     check_floating(self, "multi_margin_loss_cpu_kernel");
     if (given_weight && given_weight->defined()) weight = given_weight->reshape({-1});
     scores = table(self, samples);

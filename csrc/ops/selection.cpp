@@ -11,8 +11,8 @@
 
 #include <algorithm>
 
-#include "ops/native.h"
 #include "ops/launch.h"
+#include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {
@@ -111,7 +111,7 @@ struct Median {
   }
 };
 
-Pair mode(const at::Tensor& self, int64_t dim, bool keepdim) {
+Pair mode_along(const at::Tensor& self, int64_t dim, bool keepdim) {
   TORCH_CHECK(!self.is_complex(), "mode does not support complex");
   dim = at::maybe_wrap_dim(dim, self.dim());
   if (self.numel() == 0) {
@@ -126,12 +126,23 @@ Pair mode(const at::Tensor& self, int64_t dim, bool keepdim) {
   return {values, indices};
 }
 
+std::tuple<at::Tensor&, at::Tensor&> mode_out(const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values,
+                                              at::Tensor& indices) {
+  const auto [made, places] = mode_along(self, dim, keepdim);
+  at::native::resize_output(values, made.sizes());
+  at::native::resize_output(indices, places.sizes());
+  values.copy_(made);
+  indices.copy_(places);
+  return std::forward_as_tuple(values, indices);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&Median<SelectionKind::median>::all>(library, "median");
   native<&Median<SelectionKind::median>::out>(library, "median.dim_values");
   native<&Median<SelectionKind::nanmedian>::all>(library, "nanmedian");
   native<&Median<SelectionKind::nanmedian>::out>(library, "nanmedian.dim_values");
-  native<&mode>(library, "mode");
+  native<&mode_along>(library, "mode");
+  native<&mode_out>(library, "mode.values");
 }
 
 }  // namespace

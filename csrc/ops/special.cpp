@@ -1,10 +1,12 @@
 // The table of special functions: formulas in wgsl/special/.
+#include <ATen/native/Resize.h>
 #include <ATen/native/UnaryOps.h>
 #include <ATen/ops/digamma_meta.h>
 #include <ATen/ops/i0_meta.h>
 #include <ATen/ops/igamma_meta.h>
 #include <ATen/ops/igammac_meta.h>
 #include <ATen/ops/lgamma_meta.h>
+#include <ATen/ops/mvlgamma.h>
 #include <ATen/ops/polygamma_meta.h>
 #include <ATen/ops/special_airy_ai_meta.h>
 #include <ATen/ops/special_bessel_j0_meta.h>
@@ -80,6 +82,14 @@ struct Polygamma {
     register_forms<Pointwise<at::meta::structured_##name, row>>(library, #name, "", "out"); \
   }
 
+at::Tensor& mvlgamma_out(const at::Tensor& self, int64_t p, at::Tensor& out) {
+  const at::Tensor result = at::mvlgamma(self, p);
+  TORCH_CHECK(at::can_cast(result.scalar_type(), out.scalar_type()), "mvlgamma: result type ", self.scalar_type(),
+              " can't be cast to the desired output type ", out.scalar_type());
+  at::native::resize_output(out, result.sizes());
+  return out.copy_(result);
+}
+
 constexpr PointwiseRow kKaiser =
     make_row("kaiser_window", "special_i0(s1 * sqrt(max(1.0 - (a / s0 - 1.0) * (a / s0 - 1.0), 0.0))) / special_i0(s1)",
              kFloats, "special/bessel_modified");
@@ -130,6 +140,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   SPECIAL( special_hermite_polynomial_he,              "hermite_he(a, b)",                      "special/polynomials")
   SPECIAL( special_laguerre_polynomial_l,              "laguerre_l(a, b)",                      "special/polynomials")
   SPECIAL( special_legendre_polynomial_p,              "legendre_p(a, b)",                      "special/polynomials")
+  native<&mvlgamma_out>(library, "mvlgamma.out");
   at::native::kaiser_window_stub.set_privateuse1_dispatch_ptr(&kaiser_window);
   native<&Polygamma::functional>(library, "polygamma");
   native<&Polygamma::out>(library, "polygamma.out");

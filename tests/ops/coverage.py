@@ -36,7 +36,7 @@ def try_op(name: str, dtype_name: str, backward: bool, samples: int | None) -> A
             tried += opinfo.check_forward(op, call, tolerance(name, dtype), native=False)
         if backward and op.supports_autograd and dtype.is_floating_point:
             for call in itertools.islice(opinfo.samples_of(op, dtype, grad=True), samples):
-                opinfo.check_gradients(op, call, tolerance(name, dtype, True), native=False)
+                opinfo.check_gradients(op, call, tolerance(name, dtype, "gradients"), native=False)
     except AssertionError as error:
         return "wrong", " ".join(str(error).split())
     except Exception as error:

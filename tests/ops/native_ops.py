@@ -50,6 +50,17 @@ EXPECTED_FAILURES: dict[tuple[str, str, torch.dtype | None], str] = {
     ("view_as_complex", "samples", torch.float16): "every result is complex32, which the device does not store",
     ("where", "reference", torch.float32): "some samples are complex64, which is stored but not computed with yet",
     ("renorm", "gradients", None): "PyTorch's derivative computes in float64 on every device but CUDA and MPS",
+    ("native_group_norm", "noncontiguous", None): "the CPU refuses strided weights here; the device takes them",
+    ("nonzero", "out", None): "the CPU lays a result that it resizes out by columns",
+    ("__rsub__", "reference", torch.float32): "in some samples both devices return NotImplemented",
+    **{
+        (f"special.{name}", "reference", torch.float32): "no digits of the angle are left beyond 1e4, where samples are"
+        for name in ("airy_ai", "bessel_j1", "bessel_y0")
+    },
+    **{
+        (name, "reference", torch.float32): "below -1000 the CPU's series has lost all digits, and so has the device's"
+        for name in ("special.zeta", *(f"polygamma.polygamma_n_{n}" for n in (1, 2, 3, 4)))
+    },
     ("narrow_copy", "out", None): "PyTorch has narrow_copy.out for the CPU alone",
     (
         "narrow_copy",
@@ -104,9 +115,19 @@ GRADIENT_TOLERANCES = {
     "triangular_solve": {"rtol": 1e-4, "atol": 1e-4},  # two solves and a product of what they give
     "linalg.householder_product": {"rtol": 1e-4, "atol": 1e-5},  # a chain of reflections
 }
+# The reference samples hold a million arguments in one: near poles and zeros, where the last place of an argument moves
+# the result by as much.
+REFERENCE_TOLERANCES = {
+    "special.i1": {"rtol": 3e-6, "atol": 1e-5},
+    "special.modified_bessel_i1": {"rtol": 3e-6, "atol": 1e-5},
+    "special.shifted_chebyshev_polynomial_u": {"rtol": 5e-3, "atol": 5e-5},
+    "special.shifted_chebyshev_polynomial_v": {"rtol": 5e-3, "atol": 5e-5},
+}
 
 
-def tolerance(name: str, dtype: torch.dtype, gradient: bool = False) -> dict[str, float]:
-    if gradient:
+def tolerance(name: str, dtype: torch.dtype, check: str = "samples") -> dict[str, float]:
+    if check == "gradients":
         return GRADIENT_TOLERANCES.get(name, GRADIENT)
+    if check == "reference" and name in REFERENCE_TOLERANCES:
+        return REFERENCE_TOLERANCES[name]
     return TOLERANCES.get((name, dtype)) or TOLERANCES.get((name, None)) or {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -227,11 +228,12 @@ def test_errors(options: dict[str, Any]) -> None:
 
 def compare_modules(module: nn.Module, *args: torch.Tensor, training: bool, **kwargs: Any) -> None:
     module.train(training)
+    there = copy.deepcopy(module).to(DEVICE)
     unique = {id(x): x.requires_grad_(training) for x in args}
     moved = {key: to_device(x) for key, x in unique.items()}
     with torch.set_grad_enabled(training), on_device():
         expected = module(*args, **kwargs)
-        actual = module.to(DEVICE)(*(moved[id(x)] for x in args), **to_device(kwargs))
+        actual = there(*(moved[id(x)] for x in args), **to_device(kwargs))
         assert_same(actual, expected, strides=False, **CLOSE)
         if training:
             outs = [x[0] if isinstance(x, tuple) else x for x in (actual, expected)]

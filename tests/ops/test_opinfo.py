@@ -58,7 +58,7 @@ def test_noncontiguous(name: str, dtype: torch.dtype) -> None:
 def test_reference(name: str, dtype: torch.dtype) -> None:
     op = opinfos()[name]
     for call in samples_of(op, dtype, "reference"):
-        check_forward(op, call, tolerance(name, dtype))
+        check_forward(op, call, tolerance(name, dtype, "reference"))
 
 
 @pytest.mark.parametrize(("name", "dtype"), cases("inplace", STORAGES, lambda op: op.inplace_variant is not None))
@@ -79,13 +79,16 @@ def test_out(name: str, dtype: torch.dtype) -> None:
 def test_gradients(name: str, dtype: torch.dtype) -> None:
     op = opinfos()[name]
     for call in samples_of(op, dtype, grad=True):
-        check_gradients(op, call, tolerance(name, dtype, gradient=True))
+        check_gradients(op, call, tolerance(name, dtype, "gradients"))
 
 
 def refuses(op: Any, call: Call, pattern: str) -> None:
     with quietly():
         refused, error = (outcome(call.on, where, op.op)[1] for where in ("cpu", DEVICE))
+        waited = outcome(torch.webgpu.synchronize)[1]  # what only the device sees
     if refused is None:  # a mistake in PyTorch's list: clamp_max takes a number
+        return
+    if isinstance(waited, IndexError) and re.search("out of (bounds|range)", str(refused)):
         return
     assert type(error) is type(refused), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
     assert re.search(pattern, str(error)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
