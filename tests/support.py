@@ -42,8 +42,17 @@ def to_device(values: Any, moved: Moved | None = None) -> Any:
 
     Tensors that share a storage share it on the device too; pass `moved` to go on sharing between calls.
     """
-    moved = {} if moved is None else moved
-    return tree_map(lambda x: _move(x, moved) if isinstance(x, torch.Tensor) and x.is_cpu else x, values)
+    storages: Moved = {} if moved is None else moved
+    made: dict[int, torch.Tensor] = {}  # a tensor that is given twice stays one
+
+    def move(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.is_cpu:
+            return value
+        if id(value) not in made:
+            made[id(value)] = _move(value, storages)
+        return made[id(value)]
+
+    return tree_map(move, values)
 
 
 def clone_layout(values: Any) -> Any:

@@ -45,6 +45,10 @@ struct Cat {
   static void run(Op& op, const at::ITensorListRef& tensors, int64_t dim) {
     const auto found = op.meta(tensors, dim);
     const at::Tensor& out = op.outputs[0];
+    if (op.form == Form::out) {
+      at::assert_no_internal_overlap(out);
+      for (const at::Tensor& tensor : tensors) at::assert_no_overlap(out, tensor);
+    }
     if (out.numel() == 0) return;
     int64_t begin = 0;
     for (const at::Tensor& tensor : tensors) {
@@ -60,8 +64,6 @@ struct Cat {
     return std::move(op.outputs[0]);
   }
   static at::Tensor& out(const at::ITensorListRef& tensors, int64_t dim, at::Tensor& out) {
-    at::assert_no_internal_overlap(out);
-    for (const at::Tensor& tensor : tensors) at::assert_no_overlap(out, tensor);
     Op op(Form::out);
     op.outputs[0] = out;
     run(op, tensors, dim);

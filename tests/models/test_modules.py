@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 from torch.testing._internal.common_modules import ModuleInfo, ModuleInput, module_db
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 
 from tests.support import DEVICE, assert_same, on_device, to_device
 
@@ -37,12 +37,6 @@ def tensors(values: Any) -> list[torch.Tensor]:
 
 def floats(values: Any) -> list[torch.Tensor]:
     return [x for x in tensors(values) if x.is_floating_point()]
-
-
-def move(arguments: Any) -> Any:
-    """To the device; a tensor that is given twice stays one."""
-    moved: dict[int, Any] = {}
-    return tree_map(lambda x: moved.setdefault(id(x), to_device(x)), arguments)
 
 
 def run(module: nn.Module, arguments: Any, seeds: list[torch.Tensor] | None) -> tuple[Any, Any, list[torch.Tensor]]:
@@ -92,7 +86,7 @@ def test_module(info: ModuleInfo, training: bool) -> None:
         module = build(info, given, training)
         there = copy.deepcopy(module).to(DEVICE)
         arguments = (given.forward_input.args, given.forward_input.kwargs)
-        moved = move(arguments)
+        moved = to_device(arguments)
         expected, wanted, seeds = run(module, arguments, None)
         if may_fall_back:
             actual, gradients, _ = run(there, moved, seeds)
