@@ -7,8 +7,8 @@
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
-#include "ops/native.h"
 #include "ops/indexed.h"
+#include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {

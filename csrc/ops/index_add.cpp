@@ -10,8 +10,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
-#include "ops/native.h"
 #include "ops/accumulate.h"
+#include "ops/native.h"
 #include "ops/structured.h"
 
 namespace torch_webgpu {

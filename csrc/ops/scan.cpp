@@ -1,4 +1,3 @@
-#include "ops/native.h"
 #include "ops/scan.h"
 
 #include <ATen/native/Resize.h>
@@ -10,6 +9,7 @@
 
 #include "ops/launch.h"
 #include "ops/lines.h"
+#include "ops/native.h"
 #include "ops/program.h"
 #include "ops/structured.h"
 

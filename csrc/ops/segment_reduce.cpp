@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-#include "ops/native.h"
 #include "ops/lines.h"
+#include "ops/native.h"
 #include "ops/program.h"
 #include "ops/tensor.h"
 

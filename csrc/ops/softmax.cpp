@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
-#include "ops/native.h"
 #include "ops/launch.h"
+#include "ops/native.h"
 #include "ops/structured.h"
 
 namespace torch_webgpu {

@@ -1,4 +1,3 @@
-#include "ops/native.h"
 #include "ops/sort.h"
 
 #include <ATen/MemoryOverlap.h>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "ops/launch.h"
+#include "ops/native.h"
 #include "ops/program.h"
 #include "ops/scan.h"
 #include "ops/structured.h"
