@@ -81,7 +81,7 @@ Attention::Block Attention::block_of(Kind kind) const {
   if (!exchanges_by_subgroup()) return {8, columns};
   // As many sums as registers and the time to compile allow; the keys' kernel has two sets, and each row of a kernel
   // with dropout its own copy of the random numbers.
-  const int64_t sets = (kind == Kind::backward_key ? 2 : 1) * (dropout > 0 ? 2 : 1);
+  const int64_t two = 2, sets = (kind == Kind::backward_key ? two : 1) * (dropout > 0 ? two : 1);
   const int64_t most = std::min<int64_t>(16, 32 / columns) / sets;
   const int64_t rows = kind == Kind::backward_key ? keys : group() * queries;
   return {rows == 1 ? 1 : std::min<int64_t>(most, rows <= 4 ? 4 : rows <= 8 ? 8 : 16), columns};
@@ -189,7 +189,9 @@ namespace {
 at::Tensor like_query(const at::Tensor& query, int64_t value_size) {
   if (query.size(3) == value_size) return at::empty_like(query);
   int64_t order[] = {0, 1, 2, 3}, sizes[] = {query.size(0), query.size(1), query.size(2), value_size}, strides[4];
-  std::stable_sort(order, order + 4, [&](int64_t a, int64_t b) { return query.stride(a) > query.stride(b); });
+  std::sort(order, order + 4, [&](int64_t a, int64_t b) {
+    return query.stride(a) != query.stride(b) ? query.stride(a) > query.stride(b) : a < b;
+  });
   int64_t stride = 1;
   for (int i = 3; i >= 0; --i) {
     strides[order[i]] = stride;
