@@ -74,9 +74,10 @@ def main() -> None:
     text = [
         "# Operations by dtype",
         "",
-        "Written by `make op-table`: PyTorch's own OpInfos, each run on the device with its first samples. *native*:",
-        "all of the work ran on the device. *fallback*: right, with part of it on the CPU. *differs*: further from the",
-        "CPU's result than PyTorch's tolerance for the dtype. *error*: refused. Empty: the CPU lacks that dtype too.",
+        f"Written by `make op-table`: PyTorch's own OpInfos, forward, {options.samples} sample(s) of each.",
+        "*native*: all of the work ran on the device. *fallback*: right, with part of it on the CPU.",
+        "*differs*: further from the CPU's result than `tests/ops/native_ops.py` allows. *error*: refused.",
+        "Empty: not for that dtype on the CPU, or no sample that the device can hold.",
         "float64 and complex128 do not exist on the device.",
         "",
         *summary_of(answers),

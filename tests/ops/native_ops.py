@@ -42,23 +42,26 @@ def _matches(patterns: dict[str, str], name: str) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
-FALLING_BACK = tuple(name for name in opinfos() if _matches(FALLBACK, name) and not _matches(ABSENT, name))
 NATIVE = tuple(name for name in opinfos() if not _matches(FALLBACK | ABSENT, name))
 
 # (op, check, dtype or None for all): reason
 EXPECTED_FAILURES: dict[tuple[str, str, torch.dtype | None], str] = {
     ("view_as_complex", "samples", torch.float16): "every result is complex32, which the device does not store",
     ("where", "reference", torch.float32): "some samples are complex64, which is stored but not computed with yet",
-    ("renorm", "gradients", None): "PyTorch's derivative computes in float64 on every device but CUDA and MPS",
-    ("native_group_norm", "noncontiguous", None): "the CPU refuses strided weights here; the device takes them",
+    ("renorm", "gradients", None): "PyTorch's derivative asks for a float64 tensor on this device",
+    ("native_group_norm", "noncontiguous", None): "the CPU refuses a strided sample that the device takes",
     ("nonzero", "out", None): "the CPU lays a result that it resizes out by columns",
     ("__rsub__", "reference", torch.float32): "in some samples both devices return NotImplemented",
     **{
-        (f"special.{name}", "reference", torch.float32): "no digits of the angle are left beyond 1e4, where samples are"
+        (
+            f"special.{name}",
+            "reference",
+            torch.float32,
+        ): "differs at arguments like -5e6, where float32 has few digits of the angle"
         for name in ("airy_ai", "bessel_j1", "bessel_y0")
     },
     **{
-        (name, "reference", torch.float32): "below -1000 the CPU's series has lost all digits, and so has the device's"
+        (name, "reference", torch.float32): "wrong on the device: its sum stops before it reaches zero from far below"
         for name in ("special.zeta", *(f"polygamma.polygamma_n_{n}" for n in (1, 2, 3, 4)))
     },
     ("narrow_copy", "out", None): "PyTorch has narrow_copy.out for the CPU alone",
@@ -88,7 +91,8 @@ TOLERANCES: dict[tuple[str, torch.dtype | None], dict[str, float]] = {
     ("add", torch.float16): ALPHA,
     ("sub", torch.float16): ALPHA,
 }
-# The saved mean and deviation are halves on both sides, and the CPU rounds their products too.
+# The mean and deviation that are saved are halves, and the transform here uses them so: off by 2.4e-4 in float16 and
+# 3e-3 in bfloat16 as seen, from the CPU and from float32 alike.
 for _name in (
     *("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update"),
     *("nn.functional.batch_norm", "nn.functional.instance_norm"),
@@ -104,8 +108,10 @@ GRADIENT = {"rtol": 1e-5, "atol": 1e-5}
 GRADIENT_TOLERANCES = {
     **{f"nn.functional.conv{n}d": {"rtol": 1e-4, "atol": 1e-3} for n in (1, 2, 3)},  # as CONVOLUTION, longer still
     **{f"nn.functional.conv_transpose{n}d": {"rtol": 1e-4, "atol": 1e-3} for n in (1, 2, 3)},
-    "nn.functional.layer_norm": {"rtol": 1e-5, "atol": 5e-5},  # as the forward
+    # One element in a row: 0 here, and what the CPU rounds to, 4e-5 and 1.5e-4 as seen.
+    "nn.functional.layer_norm": {"rtol": 1e-5, "atol": 5e-5},
     "native_layer_norm": {"rtol": 1e-5, "atol": 2e-4},
+    # Passed at these; how far off they are was not measured, so these may be wider than they need be.
     "nn.functional.scaled_dot_product_attention": {"rtol": 1e-4, "atol": 1e-4},
     "nn.functional.multi_head_attention_forward": {"rtol": 1e-3, "atol": 1e-3},
     "matrix_exp": {"rtol": 1e-3, "atol": 1.0},
