@@ -21,6 +21,7 @@ void ShaderSource::use(std::string_view file) {
 void ShaderSource::use_library(std::string_view file) {
   const size_t folder = file.find('/');
   if (folder != std::string_view::npos) use(std::string(file.substr(0, folder)) + "/common");
+  use("angle");
   use(file);
 }
 

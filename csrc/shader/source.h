@@ -21,7 +21,7 @@ class ShaderSource {
   explicit ShaderSource(const Target& target) : target_(target) {}
 
   void use(std::string_view file);          // a file below wgsl/, once
-  void use_library(std::string_view file);  // a file of a row's functions, and common.wgsl of its folder if it has one
+  void use_library(std::string_view file);  // a file of a row's functions, and what those build on
   void use(Compute type);                   // arithmetic, conversion and storage of a type
   void use_subgroups() { subgroups_ = true; }
   void print(const std::string& text) { body_ += text; }

@@ -52,18 +52,6 @@ EXPECTED_FAILURES: dict[tuple[str, str, torch.dtype | None], str] = {
     ("native_group_norm", "noncontiguous", None): "the CPU refuses a strided sample that the device takes",
     ("nonzero", "out", None): "the CPU lays a result that it resizes out by columns",
     ("__rsub__", "reference", torch.float32): "in some samples both devices return NotImplemented",
-    **{
-        (
-            f"special.{name}",
-            "reference",
-            torch.float32,
-        ): "differs at arguments like -5e6, where float32 has few digits of the angle"
-        for name in ("airy_ai", "bessel_j1", "bessel_y0")
-    },
-    **{
-        (name, "reference", torch.float32): "wrong on the device: its sum stops before it reaches zero from far below"
-        for name in ("special.zeta", *(f"polygamma.polygamma_n_{n}" for n in (1, 2, 3, 4)))
-    },
     ("narrow_copy", "out", None): "PyTorch has narrow_copy.out for the CPU alone",
     (
         "narrow_copy",
@@ -124,6 +112,8 @@ GRADIENT_TOLERANCES = {
 # The reference samples hold a million arguments in one: near poles and zeros, where the last place of an argument moves
 # the result by as much.
 REFERENCE_TOLERANCES = {
+    # Near half-integers terms of up to 1544 cancel; as seen the device is off by 1.4e-4 there, the CPU by a quarter of it.
+    **{f"polygamma.polygamma_n_{n}": {"rtol": 3e-6, "atol": 3e-4} for n in (1, 2, 3, 4)},
     "special.i1": {"rtol": 3e-6, "atol": 1e-5},
     "special.modified_bessel_i1": {"rtol": 3e-6, "atol": 1e-5},
     "special.shifted_chebyshev_polynomial_u": {"rtol": 5e-3, "atol": 5e-5},

@@ -119,6 +119,27 @@ def test_zeta() -> None:
     assert_same(run_on_device(special.zeta, x.to(DEVICE), q.to(DEVICE)), special.zeta(x, q), rtol=3e-6, atol=1e-5)
 
 
+def test_far_below_zero() -> None:
+    """Thousands of steps from zero, and at the numbers next to a pole."""
+    generator = torch.Generator().manual_seed(4)
+    q = torch.cat([torch.rand(500, generator=generator) * -2e4 - 9, torch.tensor([-13437.7, -9.0 - 2**-20, -1001.2])])
+    for x in (2.0, 3.0, 4.0, 5.0):
+        order = torch.full_like(q, x)
+        assert_same(
+            run_on_device(special.zeta, order.to(DEVICE), q.to(DEVICE)),
+            special.zeta(order.double(), q.double()).float(),
+            rtol=3e-6,
+            atol=3e-5,
+        )
+    assert_same(torch.polygamma(4, q.to(DEVICE)), torch.polygamma(4, q.double()).float(), rtol=3e-6, atol=1e-3)
+
+
+@pytest.mark.parametrize("call", [special.bessel_j0, special.bessel_j1, special.bessel_y0, special.bessel_y1])
+def test_waves_far_out(call: Function) -> None:
+    x = torch.logspace(2, 8, 500)
+    assert_same(run_on_device(call, x.to(DEVICE)), call(x), rtol=2e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("call", [torch.igamma, torch.igammac], ids=["igamma", "igammac"])
 def test_incomplete_gamma(call: Function) -> None:
     generator = torch.Generator().manual_seed(3)

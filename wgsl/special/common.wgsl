@@ -25,20 +25,29 @@ fn sinpi(x: f32) -> f32 {
 fn cospi(x: f32) -> f32 { return sinpi(0.5 - abs_f32(x - 2.0 * round(0.5 * x))); }
 
 // Sine and cosine. The parts of pi / 2 have so few bits that their products with n are exact; n is made anew for each,
-// or compilers would join the products. Beyond 10^5 only the range of the results is right.
-fn sin_cos(x: f32) -> vec2<f32> {
+// or compilers would join the products.
+fn reduce_small(x: f32) -> Angle {
   let n = round(x * 0.636619772);
-  let k = i32(clamp(n, -1e8, 1e8));
+  let k = i32(n);
   var r = fma(n, -1.5703125, x);
   r = fma(f32(k), -4.83512878e-4, r);
   r = fma(f32(k * 2), -1.56927854e-07, r);
-  r = clamp(fma(f32(k * 4), -1.5192736e-11, r), -0.8, 0.8);
+  return Angle(fma(f32(k * 4), -1.5192736e-11, r), k);
+}
+fn sin_cos(x: f32) -> vec2<f32> {
+  var angle: Angle;
+  if (abs_f32(x) > 1024.0) {
+    angle = reduce_large(x);
+  } else {
+    angle = reduce_small(x);
+  }
+  let r = angle.rest;
   let z = r * r;
   let s = fma(r * z, fma(z, fma(z, fma(z, 2.7173075e-6, -1.98391981e-4), 8.3333288e-3), -0.16666667), r);
   let c = fma(z, fma(z, fma(z, fma(z, fma(z, -2.7173048e-7, 2.47989235e-5), -1.388888e-3), 0.041666667), -0.5),
       1.0);
-  let turned = select(vec2<f32>(s, c), vec2<f32>(c, -s), (k & 1) == 1);
-  return select(turned, -turned, (k & 2) == 2);
+  let turned = select(vec2<f32>(s, c), vec2<f32>(c, -s), (angle.quarter & 1) == 1);
+  return select(turned, -turned, (angle.quarter & 2) == 2);
 }
 
 // The same number, but no compiler knows: the first parameter is the number of steps, below 2^31.

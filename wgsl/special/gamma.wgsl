@@ -104,18 +104,12 @@ fn inverse_power(a: f32, x: f32) -> f32 {
   return select(y, -y, odd && a < 0.0);
 }
 
-// The sum of (q + k)^-x, by Euler and Maclaurin from q + 9 on.
-fn special_zeta(x: f32, q: f32) -> f32 {
-  if (x == 1.0) { return inf_f32(); }
-  if (is_nan_f32(x) || is_nan_f32(q) || x < 1.0) { return nan_f32(); }
-  if (q <= 0.0) {
-    if (q == floor(q)) { return inf_f32(); }
-    if (x != floor(x)) { return nan_f32(); }
-  }
+// The sum of (q + k)^-x for q above -9, by Euler and Maclaurin from where q + k is above 9.
+fn zeta_sum(x: f32, q: f32) -> f32 {
   var sum = inverse_power(q, x);
   var a = q;
   var term = 0.0;
-  for (var i = 0u; i < 9u || (a <= 9.0 && i < 4096u); i++) {
+  for (var i = 0u; i < 9u || (a <= 9.0 && i < 32u); i++) {
     a += 1.0;
     term = inverse_power(a, x);
     sum += term;
@@ -136,6 +130,27 @@ fn special_zeta(x: f32, q: f32) -> f32 {
   sum += factor * 2.08767570e-8;
   factor *= (x + 9.0) * (x + 10.0) * z;
   return sum - factor * 5.28419014e-10;
+}
+
+fn special_zeta(x: f32, q: f32) -> f32 {
+  if (x == 1.0) { return inf_f32(); }
+  if (lt_f32(x, 1.0)) { return nan_f32(); }
+  if (le_f32(q, 0.0) && q == floor(q)) { return inf_f32(); }
+  if (is_nan_f32(x) || is_nan_f32(q) || (q <= 0.0 && x != floor(x))) { return nan_f32(); }
+  if (q >= -9.0) { return zeta_sum(x, q); }
+  // Far below zero the steps up to it are a sum of the same kind, turned round: from 1 - part, and ending before 1 - q.
+  // Both are exact, since q has few digits behind the point.
+  let part = q - floor(q);
+  let above = zeta_sum(x, part);
+  let below = zeta_sum(x, 1.0 - part);
+  let odd = x != 2.0 * floor(0.5 * x);
+  if (is_inf_f32(above) && is_inf_f32(below)) {
+    // Of opposite infinities the nearer to zero wins, until both leave the range of the CPU's float64 too.
+    if (odd && x * log_f32(max(part, 1.0 - part)) < -709.0) { return nan_f32(); }
+    return select(above, -above, odd && part > 0.5);
+  }
+  let steps = below - zeta_sum(x, 1.0 - q);
+  return above + select(steps, -steps, odd);
 }
 
 // x^a e^-x / gamma(a + 1)
