@@ -121,9 +121,14 @@ at::Tensor channel_statistics(const Arguments& args, const Parts& parts, const R
 void batch_norm(const Arguments& args, const Results& results) {
   const at::Tensor& input = args.input;
   if (input.numel() == 0) return;
-  const at::Tensor factor = channel_statistics(args, args.training ? parts_of(input) : Parts{}, results);
-  normalize(results.out, input, by_channel(args.training ? results.mean : args.running_mean, input),
+  // The transform takes the mean as it was computed, not the half that is saved.
+  Results exact = results;
+  const bool rounds = args.training && results.mean.scalar_type() != at::kFloat;
+  if (rounds) exact.mean = empty_tensor({input.size(1)}, {}, at::kFloat);
+  const at::Tensor factor = channel_statistics(args, args.training ? parts_of(input) : Parts{}, exact);
+  normalize(results.out, input, by_channel(args.training ? exact.mean : args.running_mean, input),
             by_channel(factor, input), {}, by_channel(args.bias, input));
+  if (rounds) results.mean.copy_(exact.mean);
 }
 
 Three functional(const Arguments& args) {
