@@ -2,6 +2,7 @@
 // file says what rows and columns are, along which walk the sum runs, and where an element of a column is found.
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let end = min((group.x + 1u) * chunk(), tiles());
   for (var task = group.x * chunk(); task < end; task++) {
     let tile = tile_at(task);

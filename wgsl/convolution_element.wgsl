@@ -1,6 +1,7 @@
 // One element of the output per invocation, in any type: what the tiles do for floats, without a tile.
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let end = min((group.x + 1u) * chunk(), tiles());
   for (var task = group.x * chunk() + lane; task < end; task += WORKGROUP) {
     let size = out_size();

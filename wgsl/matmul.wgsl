@@ -3,6 +3,7 @@ const TILE = 4u;
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let row_tiles = (rows() + TILE - 1u) / TILE;
   let column_tiles = (columns() + TILE - 1u) / TILE;
   let begin = group.x * chunk();

@@ -14,6 +14,7 @@ fn place_in_slice(i: u32, step: u32) -> vec2<u32> {
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let column_tiles = (columns() + TILE - 1u) / TILE;
   let row_tiles = (rows() + TILE - 1u) / TILE;
   for (var tile = group.x; tile < column_tiles * row_tiles * batches(); tile += groups.x) {

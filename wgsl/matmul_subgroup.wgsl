@@ -36,6 +36,7 @@ fn keep_eight(results: ptr<function, array<vec4<f32>, ROWS>>, acc: Eight, first:
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let column_tiles = (columns() + COLUMNS - 1u) / COLUMNS;
   let row_tiles = (rows() + ROWS - 1u) / ROWS;
   let steps = (depth() + 3u) / 4u;

@@ -4,6 +4,7 @@ fn sum_of(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let row_steps = (rows() + LINES - 1u) / LINES;
   let steps = (depth() + 3u) / 4u;
   let begin = group.x * chunk();

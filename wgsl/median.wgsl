@@ -16,6 +16,7 @@ fn total(lane: u32, mine: vec3<u32>) -> vec3<u32> {
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let begin = group.x * chunk();
   let end = min(begin + chunk(), rows());
   for (var row = begin; row < end; row++) {

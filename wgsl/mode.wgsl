@@ -34,6 +34,7 @@ fn candidate(base: u32, i: u32) -> Best {
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let begin = group.x * chunk();
   let end = min(begin + chunk(), rows());
   for (var row = begin; row < end; row++) {

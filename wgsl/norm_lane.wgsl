@@ -3,6 +3,7 @@ fn total(v: vec4<f32>) -> vec4<f32> { return v; }
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let begin = group.x * chunk();
   let end = min(begin + chunk(), rows());
   for (var row = begin + lane; row < end; row += WORKGROUP) { block(row, end, 0u, 1u, true); }

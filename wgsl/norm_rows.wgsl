@@ -1,6 +1,7 @@
 // All lanes of a workgroup walk the same rows, ROWS at a time.
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   lane_index = lane;
   let begin = group.x * chunk();
   let end = min(begin + chunk(), rows());

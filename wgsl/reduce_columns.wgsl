@@ -1,6 +1,7 @@
 // Four times four neighbouring outputs per invocation; a workgroup takes a tile of outputs side by side.
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let begin = group.x * chunk();
   let end = min(begin + chunk(), (outputs() + WORKGROUP * COLUMNS - 1u) / (WORKGROUP * COLUMNS));
   for (var tile = begin; tile < end; tile++) {

@@ -1,6 +1,7 @@
 // One task per workgroup, as reduce_group.wgsl, where a workgroup is exactly a subgroup: lanes join by exchange.
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let begin = group.x * chunk();
   let end = min(begin + chunk(), outputs() * splits());
   for (var task = begin; task < end; task++) {

@@ -3,6 +3,7 @@ var<workgroup> lanes: array<Stat, WORKGROUP>;
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let begin = group.x * chunk();
   let end = min(begin + chunk(), rows());
   for (var i = begin; i < end; i++) {

@@ -1,6 +1,7 @@
 // A row per workgroup, which is exactly a subgroup: lanes join by exchange.
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  take_params();
   let begin = group.x * chunk();
   let end = min(begin + chunk(), rows());
   for (var i = begin; i < end; i++) {

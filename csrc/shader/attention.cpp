@@ -75,8 +75,8 @@ class Printer {
     print_function("head_quads", "u32", "(" + param(P::kHeadSize) + " + 3u) / 4u");
     print_function("value_quads", "u32", "(" + param(P::kValueSize) + " + 3u) / 4u");
     print_function("mask_sizes", "vec4<u32>", "params[" + std::to_string(P::kMaskSizes / 4) + "]");
-    source_.print("fn word(i: u32) -> u32 { return params[" + std::to_string(P::kRandom / 4) + "][i]; }\n");
-    const std::string places = "params[" + number(P::kPlaces / 4) + " + operand]";
+    source_.print("fn word(i: u32) -> u32 { return given[" + std::to_string(P::kRandom / 4) + "][i]; }\n");
+    const std::string places = "given[" + number(P::kPlaces / 4) + " + operand]";
     source_.print("fn place(operand: u32, batch: u32, head: u32, row: u32) -> u32 {\n  let p = " + places +
                   ";\n  return p.x + batch * p.y + head * p.z + row * p.w;\n}\n" +
                   "fn row_stride(operand: u32) -> u32 { return " + places + ".w; }\n");

@@ -38,7 +38,7 @@ class Printer {
     }
     source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nalias V = " + type_of(0) + ";\n");
     source_.print("fn x(i: u32) -> u32 { let w = " + number(params_.extra() + kWordsPerIndex * spec_.index_count) +
-                  " + i; return params[w / 4u][w % 4u]; }\n");
+                  " + i; return given[w / 4u][w % 4u]; }\n");
     for (uint32_t i = 0; i < spec_.operand_count; ++i) {
       if (spec_.window_count(i) > 1) print_windows(i);
       print_load(i);
@@ -241,7 +241,7 @@ class Printer {
     if (!acts() && store_ != IndexedStore::words) print_store();
     source_.print("@compute @workgroup_size(" + std::to_string(workgroup_) +
                   ")\nfn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {\n"
-                  "  let begin = group.x * " +
+                  "  take_params();\n  let begin = group.x * " +
                   param(IndexedParams::kChunk) + ";\n  let end = min(begin + " + param(IndexedParams::kChunk) + ", " +
                   param(IndexedParams::kSteps) +
                   ");\n  for (var turn = begin + lane; turn < end; turn += " + number(workgroup_) + ") {\n");

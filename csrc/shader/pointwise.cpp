@@ -58,7 +58,7 @@ class Printer {
   void print_words() {
     if (spec_.row->words == 0) return;
     const std::string at = number(params_.word(0)) + " + index";
-    source_.print("fn word(index: u32) -> u32 { return params[(" + at + ") / 4u][(" + at + ") % 4u]; }\n");
+    source_.print("fn word(index: u32) -> u32 { return given[(" + at + ") / 4u][(" + at + ") % 4u]; }\n");
   }
 
   // What a formula knows of the element's place: its index, and its random words.
@@ -158,7 +158,7 @@ class Printer {
   void print_main() {
     source_.print("@compute @workgroup_size(" + std::to_string(workgroup_) +
                   ")\nfn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {\n"
-                  "  let begin = group.x * " +
+                  "  take_params();\n  let begin = group.x * " +
                   param(PointwiseParams::kChunk) +
                   ";\n"
                   "  let end = min(begin + " +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "shader/wgsl_text.h"
 
@@ -11,6 +12,37 @@ namespace {
 std::string type_file(Compute type) { return std::string("types/") + name(type); }
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+constexpr std::string_view kParams = "params[", kGiven = "given[";
+
+// The parameters at places known when printing are read once, into variables: drivers of software adapters leave a
+// uniform that is read in a loop there, each time with its checks. `given` is for places that are computed.
+std::string copy_of_params(std::string_view text) {
+  size_t count = 1;
+  for (size_t at = text.find(kParams); at != std::string_view::npos; at = text.find(kParams, at + 1)) {
+    count = std::max(count, 1 + std::strtoul(text.data() + at + kParams.size(), nullptr, 10));
+  }
+  std::string result = "var<private> params: array<vec4<u32>, " + std::to_string(count) + ">;\nfn take_params() {\n";
+  for (size_t i = 0; i < count; ++i) {
+    const std::string index = std::to_string(i) + "]";
+    result.append("  ").append(kParams).append(index).append(" = ").append(kGiven).append(index).append(";\n");
+  }
+  return result + "}\n";
+}
+
+// Barriers must depend on uniforms alone, and a variable never counts as one.
+bool has_barrier(std::string_view text) {
+  return text.find("Barrier(") != std::string_view::npos ||
+         text.find("workgroupUniformLoad(") != std::string_view::npos;
+}
+
+std::string with_params(std::string text) {
+  if (!has_barrier(text)) return copy_of_params(text) + text;
+  for (size_t at = text.find(kParams); at != std::string::npos; at = text.find(kParams, at)) {
+    text.replace(at, kParams.size(), kGiven);
+  }
+  return "fn take_params() {}\n" + text;
+}
 
 }  // namespace
 
@@ -38,11 +70,13 @@ void ShaderSource::bind(uint32_t index, std::string_view element) {
 }
 
 std::string ShaderSource::text() const {
-  std::string text;
-  if (subgroups_ && target_.subgroup_directive) text += "enable subgroups;\n";
-  text += head_ + "@group(1) @binding(0) var<uniform> params: array<vec4<u32>, 64>;\n" + body_;
+  std::string text = body_;
   for (const auto& file : files_) text.append("\n").append(wgsl_text(file));
-  return text;
+  // Subgroups stay together where they are used, but the analysis does not know that of the copied parameters.
+  const char* directives =
+      subgroups_ && target_.subgroup_directive ? "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n" : "";
+  return directives + head_ + "@group(1) @binding(0) var<uniform> given: array<vec4<u32>, 64>;\n" +
+         with_params(std::move(text));
 }
 
 std::string param(uint32_t word) { return "params[" + std::to_string(word / 4) + "]." + "xyzw"[word % 4]; }
