@@ -5,19 +5,17 @@ fn gelu_backward(grad: f32, x: f32) -> f32 {
   let cdf = 0.5 * (1.0 + erf_f32(x * 0.70710678));
   return grad * fma(x * 0.39894228, exp_f32(-0.5 * x * x), cdf);
 }
-// x * 0.5 * (1 + tanh(u)) is x / (1 + e^(-2 u)); where that is nothing for a factor of x's size, it is 0. The exponential is
-// that of softmax: adding 1.5 * 2^23 rounds to an integer, which stands in the low bits.
+// x * 0.5 * (1 + tanh(u)) is x / (1 + 2^v) with v = -2 u / ln 2. Adding 1.5 * 2^23 rounds to an integer, which stands in
+// the low bits; at 128 the power is infinite and the result 0 (or the CPU's NaN). The polynomial's terms are taken in
+// pairs: drivers that do not fuse a product and a sum wait for each.
 fn gelu_tanh(x: f32) -> f32 {
-  let u = -1.59576912 * fma(0.044715 * x * x, x, x);
-  let c = clamp(u, -80.0, 80.0);
-  let bits = bitcast<u32>(fma(c, 1.44269504, 12582912.0));
-  let r = fma(f32(bitcast<i32>(bits - 0x4b400000u)), -0.693147181, c);
-  var p = fma(r, 0.00829031, 0.04189794);
-  p = fma(r, p, 0.16667636);
-  p = fma(r, p, 0.49999149);
-  p = fma(r, p, 0.99999971);
-  p = fma(r, p, 1.0);
-  return x / fma(p, bitcast<f32>((bits << 23u) + 0x3f800000u), 1.0) * select(1.0, 0.0, u > 80.0);
+  let v = clamp(x * fma(x * x, -0.10294324, -2.30220819), -126.0, 128.0);
+  let bits = bitcast<u32>(v + 12582912.0);
+  let r = v - f32(bitcast<i32>(bits - 0x4b400000u));
+  let z = r * r;
+  let tail = fma(z, fma(r, 1.3264727e-3, 9.671513e-3), fma(r, 5.5507336e-2, 2.4022242e-1));
+  let p = fma(r, 0.693147, 1.0) + z * tail;
+  return x / (bitcast<f32>(bitcast<u32>(p) + (bits << 23u)) + 1.0);
 }
 fn gelu_tanh_backward(grad: f32, x: f32) -> f32 {
   let s = sigmoid_f32(1.59576912 * fma(0.044715 * x * x, x, x));
