@@ -15,6 +15,7 @@ fn run(task: u32, local: u32) {
   }
   let key = place(KEY, batch, kv_head, 0u);
   let value = place(VALUE, batch, kv_head, 0u);
+  var own = Sums();
   var sums = Sums();
   var most = Numbers();
   var total = Numbers();
@@ -26,6 +27,12 @@ fn run(task: u32, local: u32) {
     limit[r] = min(keys_seen(q.index), end);
     number[r] = query_number(batch, q.head, q.index);
     if (MASK) { mask[r] = place(MASKS, batch, q.head, q.index); }
+    if (FEW) {
+      for (var i = 0u; i < COLUMNS; i++) {
+        let quad = quad_of(i, local);
+        own[r][i] = select(vec4<f32>(), load(QUERY, place(QUERY, batch, q.head, q.index), quad), quad < head_quads());
+      }
+    }
     most[r] = -3.4028234e38;  // finite: from -inf, a row that begins with -inf would come to NaN
   }
 
@@ -33,7 +40,11 @@ fn run(task: u32, local: u32) {
     let columns = columns_of(column, local);
     let inside = min(columns, vec4<u32>(keys() - 1u));
     var tile = Tile();
-    product(&tile, QUERY, query, KEY, key + inside * row_stride(KEY), head_quads());
+    if (FEW) {
+      product_each(&tile, &own, KEY, key, column, min(column + TILE, end), head_quads(), local);
+    } else {
+      product(&tile, QUERY, query, KEY, key + inside * row_stride(KEY), head_quads());
+    }
     for (var r = 0u; r < ROWS; r++) {
       var x = tile[r] * scale();
       if (MASK) { x += load_mask(mask[r], inside); }

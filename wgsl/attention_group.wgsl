@@ -28,6 +28,8 @@ fn row_sum(x: f32, local: u32) -> f32 {
   return y;
 }
 
+fn settle() { workgroupBarrier(); }
+
 fn publish(tile: ptr<function, Tile>, local: u32) {
   workgroupBarrier();
   for (var part = 0u; part < 4u; part++) { tiles[local / 8u][part * 8u + local % 8u] = (*tile)[0][part]; }

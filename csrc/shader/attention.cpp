@@ -76,10 +76,15 @@ class Printer {
     print_function("value_quads", "u32", "(" + param(P::kValueSize) + " + 3u) / 4u");
     print_function("mask_sizes", "vec4<u32>", "params[" + std::to_string(P::kMaskSizes / 4) + "]");
     source_.print("fn word(i: u32) -> u32 { return given[" + std::to_string(P::kRandom / 4) + "][i]; }\n");
-    const std::string places = "given[" + number(P::kPlaces / 4) + " + operand]";
-    source_.print("fn place(operand: u32, batch: u32, head: u32, row: u32) -> u32 {\n  let p = " + places +
-                  ";\n  return p.x + batch * p.y + head * p.z + row * p.w;\n}\n" +
-                  "fn row_stride(operand: u32) -> u32 { return " + places + ".w; }\n");
+    source_.print("fn strides(operand: u32) -> vec4<u32> {\n  switch operand {\n");
+    for (uint32_t i = 0; i < kAttentionWalked; ++i) {
+      source_.print("    case " + number(i) + ": { return params[" + std::to_string(P::kPlaces / 4 + i) + "]; }\n");
+    }
+    source_.print(
+        "    default: { return vec4<u32>(); }\n  }\n}\n"
+        "fn place(operand: u32, batch: u32, head: u32, row: u32) -> u32 {\n  let p = strides(operand);\n"
+        "  return p.x + batch * p.y + head * p.z + row * p.w;\n}\n"
+        "fn row_stride(operand: u32) -> u32 { return strides(operand).w; }\n");
     source_.print("const BLOCK = " + number(spec_.block) + ";\nconst COLUMNS = " + number(spec_.columns) +
                   ";\nconst MASK = " + (is_present(index(Operand::mask)) ? "true" : "false") + ";\n");
   }
