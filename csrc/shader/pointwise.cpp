@@ -11,6 +11,7 @@ class Printer {
       : spec_(spec),
         params_(spec),
         source_(target),
+        target_(target),
         workgroup_(target.workgroup),
         compute_(static_cast<Compute>(spec.compute)),
         store_(static_cast<Store>(spec.store)) {}
@@ -27,6 +28,7 @@ class Printer {
     print_words();
     print_apply();
     if (store_ != Store::quads) print_value();
+    if (in_pairs()) print_quad_function();
     print_main();
     return source_.text();
   }
@@ -54,6 +56,15 @@ class Printer {
   bool has_index() const { return spec_.row->flags & PointwiseRow::has_index; }
   bool is_random() const { return spec_.row->flags & PointwiseRow::random; }
   bool own_block() const { return spec_.row->flags & PointwiseRow::own_block; }
+  // Functions of those in folders have loops, and take long to compile.
+  bool has_short_library() const {
+    return spec_.row->library && std::string_view(spec_.row->library).find('/') == std::string_view::npos;
+  }
+  // Two quads at a time: a software adapter works on one while it waits for the steps of the other's formula.
+  bool in_pairs() const {
+    return target_.software && store_ == Store::quads && has_short_library() && bytes(0) == 4 && !spec_.partial &&
+           spec_.rank == 0;
+  }
 
   void print_words() {
     if (spec_.row->words == 0) return;
@@ -165,9 +176,9 @@ class Printer {
                   param(PointwiseParams::kChunk) + ", " + param(PointwiseParams::kSteps) +
                   ");\n"
                   "  for (var step = begin + lane; step < end; step += " +
-                  number(workgroup_) + ") {\n");
+                  number(in_pairs() ? 2 * workgroup_ : workgroup_) + ") {\n");
     switch (store_) {
-      case Store::quads: print_quad(); break;
+      case Store::quads: in_pairs() ? print_pair() : print_quad(); break;
       case Store::elements: print_element(); break;
       case Store::words: print_word(); break;
       case Store::atomics: print_atomic(); break;
@@ -255,8 +266,21 @@ class Printer {
     }
   }
 
-  void print_quad() {
-    source_.print(indices("step", 0, spec_.operand_count));
+  void print_quad_function() {
+    source_.print("fn quad(step: u32) -> vec4<u32> {\n" + indices("step", 1, spec_.operand_count));
+    print_results();
+    source_.print("  return vec4<u32>(r0, r1, r2, r3);\n}\n");
+  }
+
+  void print_pair() {
+    const std::string offset = param(params_.offset(0));
+    source_.print("  let other = step + " + number(workgroup_) +
+                  ";\n  let first = quad(step);\n  let second = quad(other);\n  m0[" + offset +
+                  " + step] = first;\n  if (other < end) { m0[" + offset + " + other] = second; }\n");
+  }
+
+  // Loads a quad and sets r0 to r3 to its results.
+  void print_results() {
     for (uint32_t i = 1; i < spec_.operand_count; ++i) {
       if (spec_.access(i) == Access::run) source_.print(load_quad(i, "q"));
       if (spec_.access(i) == Access::splat) {
@@ -280,6 +304,11 @@ class Printer {
       const char* declare = spec_.partial ? "  var r" : "  let r";
       source_.print(declare + std::to_string(j) + " = " + stored("apply(" + without_comma(arguments) + ")") + ";\n");
     }
+  }
+
+  void print_quad() {
+    source_.print(indices("step", 0, spec_.operand_count));
+    print_results();
     if (spec_.partial) {
       source_.print("  let left = " + param(PointwiseParams::kElements) + " - step * 4u;\n  if (left < 4u) {\n" +
                     load_quad(0, "old"));
@@ -300,6 +329,7 @@ class Printer {
   const PointwiseSpec& spec_;
   const PointwiseParams params_;
   ShaderSource source_;
+  const Target& target_;
   const uint32_t workgroup_;
   const Compute compute_;
   const Store store_;
