@@ -64,6 +64,20 @@ class Product {
     return int64_t{params.row_tiles} * params.column_tiles * groups;
   }
 
+  // A kernel by lines has blocks of eight neighbours as its columns.
+  int64_t line_tiles(const View& out, const View& x, int64_t width, int64_t step, int64_t before) {
+    spec.width = static_cast<uint8_t>(width);
+    spec.step = static_cast<uint8_t>(step);
+    spec.quads = before >= 0 && before < width && is_aligned(out) && is_aligned(x);
+    spec.before = static_cast<uint8_t>(spec.quads ? before : 0);
+    spec.rows = std::min<uint8_t>(spec.rows, 16);  // more sums than that wait in memory
+    const int64_t blocks = out.outer[0] * out.size[0] * out.size[1] * ceil_div(out.size[2], 8);
+    params.columns = static_cast<uint32_t>(blocks);
+    params.column_tiles = static_cast<uint32_t>(ceil_div(blocks, target().workgroup));
+    params.row_tiles = static_cast<uint32_t>(ceil_div(params.rows, spec.rows));
+    return int64_t{params.row_tiles} * params.column_tiles * params.groups;
+  }
+
   void run(int64_t tiles) {
     const int64_t most = target().software ? 256 : 65535, chunk = ceil_div(tiles, most);
     dispatch(tiles, {static_cast<uint32_t>(ceil_div(tiles, chunk)), static_cast<uint32_t>(chunk)});
@@ -119,6 +133,13 @@ void multiply(const Weight& weight, const at::Tensor& given, const View& out, co
          bias.defined() ? 1 : 0);
 }
 
+// Whether what eight neighbours see of a line of x, and the line's weights, are few enough for registers.
+bool takes_lines(const Window& window, const Weight& weight) {
+  constexpr int64_t kWidest = 5, kLongestStep = 2;
+  return weight.kernel[2] > 1 && weight.kernel[2] <= kWidest && window.stride[2] <= kLongestStep &&
+         window.dilation[2] == 1;
+}
+
 // Floats in tiles, integers one by one.
 void convolve_general(const Window& window, bool transposed, const View& to, const View& x, const at::Tensor& kernel,
                       const Weight& weight, const at::Tensor& bias) {
@@ -133,10 +154,17 @@ void convolve_general(const Window& window, bool transposed, const View& to, con
     params.base[i] = static_cast<int32_t>(transposed ? window.padding[i] : -window.padding[i]);
     params.dilation[i] = static_cast<int32_t>(transposed ? -window.dilation[i] : window.dilation[i]);
   }
-  const int64_t tiles = product_of.tiles(weight.rows, to.outer[0] * product(size), window.groups);
+  int64_t tiles = product_of.tiles(weight.rows, to.outer[0] * product(size), window.groups);
   // Weights that many tiles read are worth a copy that lies as they read it.
   constexpr uint32_t kPackFrom = 8;
   const bool packed = tiled && params.column_tiles >= kPackFrom;
+  if (packed && product_of.spec.shared && product(phases) == 1 && takes_lines(window, weight)) {
+    const int64_t width = weight.kernel[2], padding = window.padding[2];
+    // A buffer that the bias is in too is bound once, by elements.
+    const bool shared = bias.defined() && buffer_of(x.tensor) == buffer_of(bias);
+    const int64_t before = shared ? -1 : transposed ? width - 1 - padding : padding;
+    tiles = product_of.line_tiles(to, x, width, params.step[2], before);
+  }
   const at::Tensor rows = packed ? pack(kernel, weight, window.groups) : kernel;
   product_of.spec.packed = packed;
   product_of.spec.has_gap = product(phases) > 1;

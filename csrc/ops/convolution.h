@@ -30,6 +30,9 @@ struct View {
   Axes size{1, 1, 1}, stride{};
 };
 
+// Whether it is float32 in lines of whole aligned quads.
+bool is_aligned(const View& view);
+
 // A weight by groups: rows are the channels that come out.
 struct Weight {
   Weight(const View& view, int64_t groups, bool transposed) : kernel(view.size), kernel_stride(view.stride) {

@@ -64,13 +64,13 @@ struct Blocks {
   int64_t planes, columns, block = 1;
 };
 
+}  // namespace
+
 bool is_aligned(const View& view) {
   return view.tensor.scalar_type() == at::kFloat && view.tensor.storage_offset() % 4 == 0 &&
          view.outer_stride[0] % 4 == 0 && view.outer_stride[1] % 4 == 0 && view.stride[1] % 4 == 0 &&
          view.stride[2] == 1 && view.size[2] % 4 == 0;
 }
-
-}  // namespace
 
 DepthwiseKind depthwise_kind(const Window& window, bool transposed, int64_t channels, const Axes& kernel) {
   constexpr int64_t kWidest = 9, kLongestStep = 2;  // what one line of the window keeps in registers

@@ -16,16 +16,27 @@ class Printer {
 
   std::string print() {
     const std::string type = wgsl_type(compute_);
-    print_binding(kOut, type);
-    print_binding(kX, "u32");
+    print_binding(kOut, spec_.quads ? "vec4<f32>" : type);
+    print_binding(kX, spec_.quads ? "vec4<f32>" : "u32");
     print_binding(kRow, spec_.packed ? "vec4<f32>" : "u32");
     if (spec_.has_bias) print_binding(kBias, "u32");
     source_.use(compute_);
     source_.print("alias T = " + type + ";\nconst WORKGROUP = " + number(target_.workgroup) +
                   ";\nconst ROWS = " + number(spec_.rows) + ";\nconst PACKED = " + (spec_.packed ? "true" : "false") +
                   ";\nconst HAS_GAP = " + (spec_.has_gap ? "true" : "false") + ";\n");
+    if (spec_.width) {
+      source_.print("const WIDTH = " + number(spec_.width) + ";\nconst STEP = " + number(spec_.step) +
+                    ";\nconst BEFORE = " + number(spec_.before) + ";\n");
+    }
     print_params();
-    print_load("load_x", kX);
+    if (spec_.quads) {
+      source_.print("fn load_quad(at: u32) -> vec4<f32> { return " + memory(kX) + "[at / 4u]; }\n" +
+                    "fn load_x(at: u32) -> f32 { return " + memory(kX) + "[at / 4u][at % 4u]; }\n" +
+                    "fn store_quad(at: u32, value: vec4<f32>) { " + memory(kOut) + "[at / 4u] = value; }\n");
+    } else {
+      print_load("load_x", kX);
+      source_.print("fn store(at: u32, value: T) { " + memory(kOut) + "[at] = value; }\n");
+    }
     if (spec_.packed) {
       source_.print("fn load_weight(at: u32) -> vec4<f32> { return " + memory(kRow) + "[at]; }\n");
     } else {
@@ -34,7 +45,6 @@ class Printer {
     if (spec_.has_bias) print_load("load_bias_at", kBias);
     source_.print(std::string("fn load_bias(channel: u32) -> T { return ") +
                   (spec_.has_bias ? "load_bias_at(bias_first() + channel)" : "T()") + "; }\n");
-    source_.print("fn store(at: u32, value: T) { " + memory(kOut) + "[at] = value; }\n");
     use_files();
     return source_.text();
   }
@@ -49,6 +59,11 @@ class Printer {
       source_.use("convolution_element");
       source_.print("fn mul_add(a: T, b: T, c: T) -> T { return " + specialise("mul_add(a, b, c)", compute_) + "; }\n");
       return;
+    }
+    if (spec_.width) {
+      source_.use("convolution_lines");
+      source_.use(spec_.quads ? "convolution_lines_quads" : "convolution_lines_elements");
+      return source_.use_subgroups();
     }
     source_.use("convolution");
     source_.use(form_ == ConvolutionForm::output ? "convolution_output" : "convolution_weight");
@@ -107,7 +122,7 @@ std::string print_convolution(const ConvolutionSpec& spec, const Target& target)
 std::string label_convolution(const ConvolutionSpec& spec) {
   const char* const names[] = {"convolution", "convolution_weight", "convolution_element"};
   return std::string(names[spec.form]) + "(" + name(static_cast<DType>(spec.dtype[kX])) + ", " +
-         std::to_string(spec.rows) + (spec.packed ? " packed rows)" : " rows)");
+         std::to_string(spec.rows) + (spec.packed ? " packed rows" : " rows") + (spec.width ? " by lines)" : ")");
 }
 
 }  // namespace torch_webgpu

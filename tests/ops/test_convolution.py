@@ -81,6 +81,21 @@ TRANSPOSED = (
     Case((2, 4, 9), 6, (4,), stride=3, padding=2, transposed=True, output_padding=2),
     Case((1, 4, 3, 4, 3), 6, (2, 3, 2), stride=2, padding=(0, 1, 0), groups=2, transposed=True),
 )
+# Large enough for the kernel that takes a line of the window at once: by quads, and by elements.
+LINES = (
+    Case((1, 6, 20, 24), 20, (3, 3), padding=1),  # a whole tile and a part of one
+    Case((2, 4, 14, 28), 12, (3, 5), padding=(1, 2)),
+    Case((1, 3, 20, 20), 6, (2, 2)),
+    Case((1, 3, 18, 18), 9, (3, 3), padding=1),  # not quads
+    Case((1, 3, 40, 44), 10, (3, 3), stride=2, padding=1),
+    Case((2, 4, 33, 31), 7, (3, 4), stride=(1, 2), padding=(0, 1), dilation=(2, 1)),
+    Case((2, 8, 16, 20), 24, (3, 3), padding=1, groups=2),
+    Case((1, 3, 16, 24), 8, (3, 3), padding=4),  # wider than the window
+    Case((2, 6, 200), 9, (5,), padding=2),
+    Case((2, 4, 4, 12, 8), 8, (2, 3, 3), padding=1),
+    Case((1, 8, 20, 24), 6, (3, 3), padding=1, transposed=True),
+    Case((1, 8, 20, 24), 12, (3, 4), padding=(0, 1), groups=2, transposed=True),
+)
 DEPTHWISE = (
     Case((2, 3, 21, 20), 6, (3, 3), padding=1, groups=3),  # quads, some beyond the end
     Case((2, 6, 9, 17), 6, (3, 3), padding=1, groups=6),
@@ -118,7 +133,7 @@ def check(case: Case, tensors: tuple[torch.Tensor, ...]) -> None:
         assert_same(one, other, f"{case}: gradient of the {name}", **CLOSE)
 
 
-@pytest.mark.parametrize("case", (*TILES, *TRANSPOSED, *DEPTHWISE), ids=str)
+@pytest.mark.parametrize("case", (*TILES, *TRANSPOSED, *LINES, *DEPTHWISE), ids=str)
 def test_forward_and_gradients(case: Case) -> None:
     x, weight, bias = case.tensors()
     check(case, (x, weight, bias))
@@ -127,7 +142,7 @@ def test_forward_and_gradients(case: Case) -> None:
 
 @pytest.mark.parametrize("formats", ((False, True), (True, True)), ids=str)
 def test_memory_formats(formats: tuple[bool, bool]) -> None:
-    for case in (TILES[0], TILES[2], TILES[12], TRANSPOSED[1], TRANSPOSED[6], DEPTHWISE[0]):
+    for case in (TILES[0], TILES[2], TILES[12], TRANSPOSED[1], TRANSPOSED[6], LINES[0], DEPTHWISE[0]):
         x, weight, bias = case.tensors()
         check(case, (formatted(x, formats[0]), formatted(weight, formats[1]), bias))
 
@@ -135,7 +150,7 @@ def test_memory_formats(formats: tuple[bool, bool]) -> None:
 @pytest.mark.parametrize("dtype", HALF, ids=name_of)
 def test_halves(dtype: torch.dtype) -> None:
     """Against float32 of the same numbers: the sums are of float32 here, and not always on the CPU."""
-    for case in (TILES[1], TILES[7], TRANSPOSED[1], DEPTHWISE[0]):
+    for case in (TILES[1], TILES[7], TRANSPOSED[1], LINES[0], DEPTHWISE[0]):
         half = [tensor.to(dtype) for tensor in case.tensors()]
         exact = [tensor.float().requires_grad_() for tensor in half]
         device = [to_device(tensor).requires_grad_() for tensor in half]
