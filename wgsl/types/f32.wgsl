@@ -47,9 +47,10 @@ fn exp2i_f32(n: i32) -> f32 {
 
 // e^r for |r| up to half of ln 2.
 fn exp_near_zero_f32(r: f32) -> f32 {
-  let p = fma(r, fma(r, fma(r, fma(r, fma(r, 1.9875692e-4, 1.3982000e-3), 8.3334519e-3), 4.1665796e-2), 1.6666665e-1),
-      0.5);
-  return fma(r * r, p, r) + 1.0;
+  let z = r * r;
+  let p = fma(z, fma(z, fma(r, 1.9875692e-4, 1.3982000e-3), fma(r, 8.3334519e-3, 4.1665796e-2)),
+      fma(r, 1.6666665e-1, 0.5));
+  return fma(z, p, r) + 1.0;
 }
 
 // y * 2^k, where 2^k alone may be out of range.
