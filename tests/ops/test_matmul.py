@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -341,17 +338,3 @@ def test_errors(index: int) -> None:
     _, error = outcome(ERRORS[index], to_device)
     assert wanted is not None
     assert_same_error(error, wanted)
-
-
-def test_kernels_for_gpus() -> None:
-    """The same with the kernels that a GPU would get."""
-    if os.environ.get("TORCH_WEBGPU_TARGET"):
-        return
-    chosen = "test_layouts or (test_halves and bfloat16) or (test_integers and int8 and not uint8)"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", __file__, "-n", "0", "-q", "-x", "-k", chosen],
-        env=os.environ | {"TORCH_WEBGPU_TARGET": "gpu"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]

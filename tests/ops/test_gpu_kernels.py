@@ -1,0 +1,30 @@
+"""The kernels that a GPU would get, run on this adapter: those of workgroups of 64 and more, with memory of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# A file of tests, and which of them reach kernels that depend on the kind of adapter.
+CHOSEN = {
+    "matmul": "test_layouts or (test_halves and bfloat16) or (test_integers and int8 and not uint8)",
+    "norm_layers": "test_layer_norm or test_rms_norm or test_far_from_zero or test_batch_norm or test_group_norm",
+    "softmax": "test_forward_and_backward or test_special_values or test_rows_sum",
+    "reduce": "test_layouts or (test_dtypes and not int) or test_accuracy or test_first_index",
+    "convolution": "test_forward_and_gradients",
+    "attention": "test_masks or (test_halves and bfloat16) or test_dropout",
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_kernels_for_gpus(name: str) -> None:
+    file = Path(__file__).with_name(f"test_{name}.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", file, "-n", "0", "-q", "-x", "-k", CHOSEN[name]],
+        env=os.environ | {"TORCH_WEBGPU_TARGET": "gpu"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
