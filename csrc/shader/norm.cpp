@@ -57,10 +57,8 @@ class Printer {
   }
 
  private:
+  const NormSpec::Place& place(NormOperand operand) const { return spec_.operands[static_cast<uint32_t>(operand)]; }
   bool has(NormOperand operand) const { return place(operand).binding != kNormAbsent; }
-  auto place(NormOperand operand) const -> const decltype(NormSpec::operands[0])& {
-    return spec_.operands[static_cast<uint32_t>(operand)];
-  }
   DType dtype(NormOperand operand) const { return static_cast<DType>(place(operand).dtype); }
   uint32_t bytes(NormOperand operand) const { return size_bytes(dtype(operand)); }
   std::string memory(NormOperand operand) const { return "m" + std::to_string(place(operand).binding); }

@@ -25,15 +25,16 @@ enum class NormOperand : uint8_t {
 constexpr uint32_t kNormOperands = 9;
 
 struct NormSpec {
+  struct Place {
+    uint8_t dtype : 4;
+    uint8_t binding : 4;  // kNormAbsent where it is left out
+  };
   NormKind kind;
   uint8_t root_mean_square : 1;  // distances are from zero, not from the mean
   uint8_t grouped : 1;           // a workgroup per row, not an invocation
   uint8_t quads : 1;             // four neighbours of a row are loaded at once
   uint8_t : 5;
-  struct {
-    uint8_t dtype : 4;
-    uint8_t binding : 4;  // kNormAbsent where it is left out
-  } operands[kNormOperands];
+  Place operands[kNormOperands];
   uint8_t unused[5];
 };
 static_assert(sizeof(NormSpec) == 16);

@@ -113,7 +113,7 @@ class Printer {
 
   std::string loaded(uint32_t operand, const std::string& raw) const {
     const DType dtype = spec_.dtype(operand);
-    const std::string value = convert(compute_type(dtype), operand_type(operand), from_raw(dtype, raw));
+    std::string value = convert(compute_type(dtype), operand_type(operand), from_raw(dtype, raw));
     const auto common = static_cast<DType>(spec_.common - 1);
     if (spec_.common == 0 || dtype == common || operand_type(operand) != compute_) return value;
     return from_raw(common, to_raw(common, value));

@@ -1,4 +1,4 @@
-"""The kernels that a GPU would get, run on this adapter: those of workgroups of 64 and more, with memory of their own."""
+"""The kernels that a GPU would get, on this adapter: for workgroups of 64 and more, with memory of their own."""
 
 import os
 import subprocess
