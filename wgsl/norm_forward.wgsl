@@ -9,15 +9,14 @@ fn fold_row(start: u32, first: u32, step: u32) -> Columns {
   if (CENTERED && first < end) { p.first = load_x(start, first); }
   var whole = 0.0;
   var i = first;
-  for (; i + 2u * step < end; i += 2u * step) {
+  for (; i + step < end; i += step) {
     let a = load_x(start, i) - p.first;
-    let b = load_x(start, i + step) - p.first;
-    whole += 2.0;
-    p.sum += a + b;
-    p.squares = fma(a, a, fma(b, b, p.squares));
+    whole += 1.0;
+    p.sum += a;
+    p.squares = fma(a, a, p.squares);
   }
   p.count = vec4<f32>(whole);
-  for (; i < end; i += step) {
+  if (i < end) {
     let a = select(vec4<f32>(), load_x(start, i) - p.first, inside(i));
     p.count += select(vec4<f32>(), vec4<f32>(1.0), inside(i));
     p.sum += a;
@@ -28,30 +27,28 @@ fn fold_row(start: u32, first: u32, step: u32) -> Columns {
 
 fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
   let size = f32(length());
-  var columns = array<Columns, ROWS>();
-  var sums = vec4<f32>();
-  for (var r = 0u; r < ROWS; r++) {
-    columns[r] = fold_row(start_of_x(min(row + r, end - 1u)), first, step);
-    let all = fma(columns[r].first, columns[r].count, columns[r].sum);
-    sums[r] = (all.x + all.y) + (all.z + all.w);
-  }
-  let mean = select(vec4<f32>(), total(sums) / size, vec4<bool>(CENTERED));
-  for (var r = 0u; r < ROWS; r++) {
-    let p = columns[r];
-    let apart = p.first - mean[r];
+  let numbers = vec4<u32>(0u, 1u, 2u, 3u);
+  var means = vec4<f32>();
+  var scales = vec4<f32>();
+  // Not from 0 to ROWS: drivers would unroll that, and a loop of few instructions is faster.
+  for (var at = row; at < min(row + ROWS, end); at++) {
+    let p = fold_row(start_of_x(at), first, step);
+    let all = fma(p.first, p.count, p.sum);
+    let mean = select(0.0, total((all.x + all.y) + (all.z + all.w)) / size, CENTERED);
+    let apart = p.first - mean;
     var spread = p.squares;
     if (CENTERED) { spread = fma(apart, fma(apart, p.count, 2.0 * p.sum), spread); }
-    sums[r] = (spread.x + spread.y) + (spread.z + spread.w);
-  }
-  let moment = abs(total(sums));  // rounding may leave less than nothing, and max() would lose NaN
-  let scale = 1.0 / sqrt(moment / size + epsilon());
-  if (leads) {
-    for (var r = 0u; r < ROWS; r++) {
-      let at = min(row + r, end - 1u);
-      store_mean(at, mean[r]);
-      store_scale(at, scale[r]);
-      store_moment(at, moment[r]);
+    // Rounding may leave less than nothing, and max() would lose NaN.
+    let moment = abs(total((spread.x + spread.y) + (spread.z + spread.w)));
+    let scale = 1.0 / sqrt(moment / size + epsilon());
+    if (leads) {
+      store_mean(at, mean);
+      store_scale(at, scale);
+      store_moment(at, moment);
     }
+    // Rows beyond the end repeat the last.
+    means = select(means, vec4<f32>(mean), numbers >= vec4<u32>(at - row));
+    scales = select(scales, vec4<f32>(scale), numbers >= vec4<u32>(at - row));
   }
   if (!WRITES) { return; }
   let last = steps();
@@ -67,7 +64,7 @@ fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
     let weight = load_weight(weights, i);
     let bias = load_bias(biases, i);
     for (var r = 0u; r < ROWS; r++) {
-      store_out(to[r], i, fma((load_x(source[r], i) - mean[r]) * scale[r], weight, bias));
+      store_out(to[r], i, fma((load_x(source[r], i) - means[r]) * scales[r], weight, bias));
     }
   }
 }

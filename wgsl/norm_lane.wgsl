@@ -1,5 +1,5 @@
 // A row per invocation.
-fn total(v: vec4<f32>) -> vec4<f32> { return v; }
+fn total(x: f32) -> f32 { return x; }
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
