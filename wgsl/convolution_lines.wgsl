@@ -8,7 +8,7 @@ const LOADS = (WIDTH * QUADS + 7u) / 8u;
 
 alias Seen = array<f32, SEEN>;
 alias Taps = array<vec4<f32>, LOADS>;
-struct Sums { left: array<vec4<f32>, ROWS>, right: array<vec4<f32>, ROWS>, }
+alias Sums = array<array<vec4<f32>, 2>, ROWS>;
 
 // Four rows, whose weights all lanes get from the one that loaded them: each sum takes the taps of a line at once.
 fn add_quad(sums: ptr<function, Sums>, taps: Taps, quad: u32, x: Seen) {
@@ -17,16 +17,16 @@ fn add_quad(sums: ptr<function, Sums>, taps: Taps, quad: u32, x: Seen) {
     weights[t] = subgroupShuffle(taps[(t * QUADS + quad) / 8u], (t * QUADS + quad) % 8u);
   }
   for (var i = 0u; i < 4u; i++) {
-    var left = (*sums).left[4u * quad + i];
-    var right = (*sums).right[4u * quad + i];
+    var left = (*sums)[4u * quad + i][0];
+    var right = (*sums)[4u * quad + i][1];
     for (var t = 0u; t < WIDTH; t++) {
       let weight = vec4<f32>(weights[t][i]);
       let next = t + 4u * STEP;
       left = fma(weight, vec4<f32>(x[t], x[t + STEP], x[t + 2u * STEP], x[t + 3u * STEP]), left);
       right = fma(weight, vec4<f32>(x[next], x[next + STEP], x[next + 2u * STEP], x[next + 3u * STEP]), right);
     }
-    (*sums).left[4u * quad + i] = left;
-    (*sums).right[4u * quad + i] = right;
+    (*sums)[4u * quad + i][0] = left;
+    (*sums)[4u * quad + i][1] = right;
   }
 }
 
@@ -88,15 +88,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
     }
 
-    // What is done with a sum is compiled once; sums are registers only as long as no loop indexes them.
     if (block >= columns()) { continue; }
     let out_at = image * out_image() + dot(place, out_stride());
-    var results: array<array<vec4<f32>, 2>, ROWS>;
-    for (var i = 0u; i < ROWS; i++) { results[i] = array<vec4<f32>, 2>(sums.left[i], sums.right[i]); }
     for (var i = 0u; i < min(ROWS, rows() - row); i++) {
       let channel = weight_group * rows() + row + i;
       let at = out_at + channel * out_channel();
-      store_span(at, place.z, results[i][0] + load_bias(channel), results[i][1] + load_bias(channel));
+      store_span(at, place.z, sums[i][0] + load_bias(channel), sums[i][1] + load_bias(channel));
     }
   }
 }

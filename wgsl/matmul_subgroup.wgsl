@@ -1,7 +1,5 @@
 // A tile of 8 * LINES rows and 32 columns per workgroup, which is exactly a subgroup of 8 lanes. A lane holds LINES rows
 // of a, four steps at a time, and hands them to the others by broadcast; it owns four columns of b and of the result.
-alias Eight = array<vec4<f32>, 8>;
-
 const ROWS = 8u * LINES;
 const COLUMNS = 4u * WORKGROUP;
 
@@ -10,27 +8,15 @@ fn feed(acc: vec4<f32>, a: vec4<f32>, b: mat4x4<f32>) -> vec4<f32> {
   return fma(vec4<f32>(a.w), b[3], fma(vec4<f32>(a.z), b[2], fma(vec4<f32>(a.y), b[1], fma(vec4<f32>(a.x), b[0], acc))));
 }
 
-fn feed_eight(acc: ptr<function, Eight>, a: vec4<f32>, b: mat4x4<f32>) {
-  (*acc)[0] = feed((*acc)[0], subgroupBroadcast(a, 0u), b);
-  (*acc)[1] = feed((*acc)[1], subgroupBroadcast(a, 1u), b);
-  (*acc)[2] = feed((*acc)[2], subgroupBroadcast(a, 2u), b);
-  (*acc)[3] = feed((*acc)[3], subgroupBroadcast(a, 3u), b);
-  (*acc)[4] = feed((*acc)[4], subgroupBroadcast(a, 4u), b);
-  (*acc)[5] = feed((*acc)[5], subgroupBroadcast(a, 5u), b);
-  (*acc)[6] = feed((*acc)[6], subgroupBroadcast(a, 6u), b);
-  (*acc)[7] = feed((*acc)[7], subgroupBroadcast(a, 7u), b);
-}
-
-// Rows lie LINES apart in an accumulator.
-fn keep_eight(results: ptr<function, array<vec4<f32>, ROWS>>, acc: Eight, first: u32) {
-  (*results)[first] = acc[0];
-  (*results)[first + LINES] = acc[1];
-  (*results)[first + 2u * LINES] = acc[2];
-  (*results)[first + 3u * LINES] = acc[3];
-  (*results)[first + 4u * LINES] = acc[4];
-  (*results)[first + 5u * LINES] = acc[5];
-  (*results)[first + 6u * LINES] = acc[6];
-  (*results)[first + 7u * LINES] = acc[7];
+fn feed_eight(acc: ptr<function, array<vec4<f32>, ROWS>>, first: u32, a: vec4<f32>, b: mat4x4<f32>) {
+  (*acc)[first] = feed((*acc)[first], subgroupBroadcast(a, 0u), b);
+  (*acc)[first + LINES] = feed((*acc)[first + LINES], subgroupBroadcast(a, 1u), b);
+  (*acc)[first + 2u * LINES] = feed((*acc)[first + 2u * LINES], subgroupBroadcast(a, 2u), b);
+  (*acc)[first + 3u * LINES] = feed((*acc)[first + 3u * LINES], subgroupBroadcast(a, 3u), b);
+  (*acc)[first + 4u * LINES] = feed((*acc)[first + 4u * LINES], subgroupBroadcast(a, 4u), b);
+  (*acc)[first + 5u * LINES] = feed((*acc)[first + 5u * LINES], subgroupBroadcast(a, 5u), b);
+  (*acc)[first + 6u * LINES] = feed((*acc)[first + 6u * LINES], subgroupBroadcast(a, 6u), b);
+  (*acc)[first + 7u * LINES] = feed((*acc)[first + 7u * LINES], subgroupBroadcast(a, 7u), b);
 }
 
 @compute @workgroup_size(WORKGROUP)
@@ -46,28 +32,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let batch = tile / column_tiles / row_tiles;
     let lines_of_a = lines_a(batch, row + LINES * lane);
     let lines_of_b = lines_b(batch, column);
-    var acc0 = Eight();
-    var acc1 = Eight();
-    var acc2 = Eight();
-    var acc3 = Eight();
+    var acc: array<vec4<f32>, ROWS>;
+    for (var i = 0u; i < ROWS; i++) { acc[i] = vec4<f32>(); }
     for (var k = 0u; k < steps; k++) {
       let a = load_a(lines_of_a, k);
       let b = transpose(load_b(lines_of_b, k));
-      feed_eight(&acc0, a[0], b);
-      if (LINES > 1u) { feed_eight(&acc1, a[1], b); }
+      feed_eight(&acc, 0u, a[0], b);
+      if (LINES > 1u) { feed_eight(&acc, 1u, a[1], b); }
       if (LINES > 2u) {
-        feed_eight(&acc2, a[2], b);
-        feed_eight(&acc3, a[3], b);
+        feed_eight(&acc, 2u, a[2], b);
+        feed_eight(&acc, 3u, a[3], b);
       }
     }
-    // Accumulators are registers only as long as no loop indexes them; what is done with a result is compiled once.
-    var results: array<vec4<f32>, ROWS>;
-    keep_eight(&results, acc0, 0u);
-    if (LINES > 1u) { keep_eight(&results, acc1, 1u); }
-    if (LINES > 2u) {
-      keep_eight(&results, acc2, 2u);
-      keep_eight(&results, acc3, 3u);
+    var c = four_of_c(batch, row, column);
+    for (var i = 0u; i < min(ROWS, rows() - row); i++) {
+      if (!SAME_C) { c = four_of_c(batch, row + i, column); }
+      store_four(batch, row + i, column, acc[i], c);
     }
-    for (var i = 0u; i < min(ROWS, rows() - row); i++) { store_four(batch, row + i, column, results[i]); }
   }
 }

@@ -120,6 +120,14 @@ void choose_walks(MatmulSpec& spec, const Problem& problem) {
   spec.walk[1] = static_cast<uint8_t>(a);
   spec.walk[2] = static_cast<uint8_t>(b);
   spec.ragged = problem.depth % 4 != 0;
+  if (!spec.epilogue->adds || by_vector) return;
+  const Operand& c = problem.c;
+  bool alone = true;
+  for (int i = 0; i < 3; ++i) alone &= spec.binding[i] != spec.binding[3];
+  const bool quads = alone && c.second == 1 && c.first % 4 == 0 && problem.columns % 4 == 0 &&
+                     in_quads(c, problem.batches) && c.tensor->is_floating_point();
+  spec.walk[3] = static_cast<uint8_t>(quads ? Walk::across : c.second == 0 ? Walk::along : Walk::elements);
+  spec.same_c = c.first == 0;
 }
 
 // How many workgroups, and for kernels that take their tasks in chunks, how many tasks each.

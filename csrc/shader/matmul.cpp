@@ -49,8 +49,9 @@ class Printer {
 
   // Operands that share a buffer and are loaded in fours are of one dtype.
   std::string element(uint32_t binding) const {
-    for (uint32_t i = 0; i < 3; ++i) {
-      if (spec_.binding[i] == binding && walk(i) != Walk::elements) return bytes(i) == 4 ? "vec4<u32>" : "vec2<u32>";
+    for (uint32_t i = 0; i < operands_; ++i) {
+      if (spec_.binding[i] == binding && (i < 3 ? walk(i) != Walk::elements : walk(i) == Walk::across))
+        return bytes(i) == 4 ? "vec4<u32>" : "vec2<u32>";
     }
     return binding == 0 && bytes(0) < 4 ? "atomic<u32>" : "u32";
   }
@@ -150,11 +151,32 @@ class Printer {
   }
 
   void print_finish() {
-    source_.print("fn finish(batch: u32, row: u32, column: u32, product: T) -> T {\n  let s0 = " +
-                  param_value(compute_, MatmulParams::kScalars) +
-                  ";\n  let s1 = " + param_value(compute_, MatmulParams::kScalars + 2) + ";\n");
-    if (operands_ == 4) source_.print("  let c = load_c(batch, row, column);\n");
-    source_.print("  return " + specialise(spec_.epilogue->formula, compute_) + ";\n}\n");
+    source_.print(
+        "fn finish_with(c: T, product: T) -> T {\n  let s0 = " + param_value(compute_, MatmulParams::kScalars) +
+        ";\n  let s1 = " + param_value(compute_, MatmulParams::kScalars + 2) + ";\n  return " +
+        specialise(spec_.epilogue->formula, compute_) + ";\n}\n");
+    source_.print(
+        std::string("fn finish(batch: u32, row: u32, column: u32, product: T) -> T {\n  return finish_with(") +
+        (operands_ == 4 ? "load_c(batch, row, column)" : "T()") + ", product);\n}\n");
+    if (kernel_ == MatmulKernel::subgroup) print_four_of_c();
+  }
+
+  // What four results in a row have of c.
+  void print_four_of_c() {
+    source_.print(std::string("const SAME_C = ") + (spec_.same_c ? "true" : "false") +
+                  ";\nfn four_of_c(batch: u32, row: u32, column: u32) -> vec4<f32> {\n");
+    if (operands_ < 4) {
+      source_.print("  return vec4<f32>();\n}\n");
+    } else if (walk(3) == Walk::along) {
+      source_.print("  return vec4<f32>(load_c(batch, row, column));\n}\n");
+    } else if (walk(3) == Walk::across) {
+      source_.print("  let q = m" + std::to_string(spec_.binding[3]) + "[at_c(batch, row, column) >> 2u];\n  return " +
+                    unpacked(3) + ";\n}\n");
+    } else {
+      source_.print(
+          "  return vec4<f32>(load_c(batch, row, column), load_c(batch, row, column + 1u), "
+          "load_c(batch, row, column + 2u),\n      load_c(batch, row, column + 3u));\n}\n");
+    }
   }
 
   void print_store() {
@@ -162,11 +184,12 @@ class Printer {
     source_.print("fn raw(value: T) -> " + std::string(bytes(0) == 8 ? "vec2<u32>" : "u32") + " { return " + value +
                   "; }\n");
     const auto finished = [](uint32_t i) {
-      return "raw(finish(batch, row, column + " + number(i) + ", product." + "xyzw"[i] + "))";
+      const std::string part = std::string(".") + "xyzw"[i];
+      return "raw(finish_with(c" + part + ", product" + part + "))";
     };
     if (walk(0) == Walk::across) {
       source_.print(
-          "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>) {\n"
+          "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>, c: vec4<f32>) {\n"
           "  if (column >= columns()) { return; }\n  let at = at_out(batch, row, column) >> 2u;\n");
       source_.print(bytes(0) == 4 ? "  m0[at] = vec4<u32>(" + finished(0) + ", " + finished(1) + ", " + finished(2) +
                                         ", " + finished(3) + ");\n}\n"
@@ -175,8 +198,10 @@ class Printer {
       return;
     }
     source_.print(
-        "fn store(batch: u32, row: u32, column: u32, product: T) {\n  let at = at_out(batch, row, column);\n"
-        "  let value = raw(finish(batch, row, column, product));\n");
+        "fn store(batch: u32, row: u32, column: u32, product: T) {\n"
+        "  put(at_out(batch, row, column), raw(finish(batch, row, column, product)));\n}\n"
+        "fn put(at: u32, value: " +
+        std::string(bytes(0) == 8 ? "vec2<u32>" : "u32") + ") {\n");
     switch (bytes(0)) {
       case 8: source_.print("  m0[at * 2u] = value.x;\n  m0[at * 2u + 1u] = value.y;\n}\n"); break;
       case 4: source_.print("  m0[at] = value;\n}\n"); break;
@@ -189,9 +214,9 @@ class Printer {
     }
     if (kernel_ != MatmulKernel::subgroup) return;
     source_.print(
-        "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>) {\n"
+        "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>, c: vec4<f32>) {\n"
         "  for (var i = 0u; i < min(4u, columns() - min(column, columns())); i++) {\n"
-        "    store(batch, row, column + i, product[i]);\n  }\n}\n");
+        "    put(at_out(batch, row, column + i), raw(finish_with(c[i], product[i])));\n  }\n}\n");
   }
 
   void print_kernel() {

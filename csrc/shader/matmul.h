@@ -38,10 +38,10 @@ struct MatmulSpec {
   uint8_t compute;     // Compute
   uint8_t dtype[4];    // of out, a, b, c
   uint8_t binding[4];  // which buffer each is in; out is in the first
-  uint8_t walk[3];     // Walk; of out `across` means that four neighbours in a row are stored at once
+  uint8_t walk[4];     // Walk; of out and c `across` means four neighbours in a row at once, of c `along` one for all
   uint8_t lines;       // of a that a lane holds: 1, 2 or 4
-  uint8_t ragged;      // the last four steps are not all there
-  uint8_t unused;
+  uint8_t ragged : 1;  // the last four steps are not all there
+  uint8_t same_c : 1;  // c is the same in every row
 };
 static_assert(sizeof(MatmulSpec) == 24);
 
