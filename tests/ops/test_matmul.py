@@ -82,6 +82,34 @@ def test_halves(shape: str, dtype: torch.dtype) -> None:
     same(run_on_device(torch.addmm, *to_device((bias, a, b))), expected)
 
 
+ADDED: dict[str, Callable[[int, int, torch.dtype], Tensor]] = {
+    "a matrix": lambda rows, columns, dtype: values((rows, columns), dtype),
+    "its transpose": lambda rows, columns, dtype: values((columns, rows), dtype).t(),
+    "a row": lambda rows, columns, dtype: values((columns,), dtype),
+    "a row that begins anywhere": lambda rows, columns, dtype: values((columns + 3,), dtype)[3:],
+    "a column": lambda rows, columns, dtype: values((rows, 1), dtype),
+    "a number": lambda rows, columns, dtype: values((1,), dtype),
+}
+
+
+@pytest.mark.parametrize("added", ADDED)
+@pytest.mark.parametrize("shape", ("wide", "wide, edges", "sixteen rows", "eight rows"))
+def test_what_is_added(shape: str, added: str) -> None:
+    rows, columns, depth = SHAPES[shape]
+    for dtype in FLOATS:
+        a, b, c = values((rows, depth), dtype), values((depth, columns), dtype), ADDED[added](rows, columns, dtype)
+        expected = torch.addmm(c.float(), a.float(), b.float(), alpha=0.5, beta=2).to(dtype)
+        same(run_on_device(torch.addmm, *to_device((c, a, b)), alpha=0.5, beta=2), expected, f"{dtype}")
+
+
+def test_what_is_added_lies_in_an_operand() -> None:
+    both = values((64, 132), torch.float32)
+    a, c, b = both[:, :128], both[:, 128:129], values((128, 96), torch.float32)
+    device = to_device(both)
+    actual = run_on_device(torch.addmm, device[:, 128:129], device[:, :128], to_device(b))
+    same(actual, torch.addmm(c, a, b))
+
+
 @pytest.mark.parametrize("dtype", INTS, ids=name_of)
 def test_integers_wrap(dtype: torch.dtype) -> None:
     for rows, columns, depth in ((3, 5, 4), (1, 40, 33), (33, 34, 65)):
