@@ -39,7 +39,9 @@ class Printer {
                                      {"span", ReduceParams::kSpan},
                                      {"chunk", ReduceParams::kChunk},
                                      {"reduced_count", ReduceParams::kCount}}) {
-      source_.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
+      // Where nothing is split, no compiler should divide by it.
+      const bool whole = word == ReduceParams::kSplits && !spec_.writes_parts;
+      source_.print(std::string("fn ") + name + "() -> u32 { return " + (whole ? "1u" : param(word)) + "; }\n");
     }
     source_.print("fn scalar() -> f32 { return " + param_value(Compute::f32, ReduceParams::kScalar) + "; }\n");
     print_accumulator();
@@ -122,7 +124,11 @@ class Printer {
     if (spec_.edges) {
       source_.print("  let at = base / 4u + i;\n  let first = at * 4u - base;\n");
     } else {
-      source_.print("  var at = base;\n" + walk(params_.reduced, params_.reduced_size(0), params_.reduced_stride(0)));
+      // One dimension along memory is walked by one.
+      source_.print(along && params_.reduced == 1
+                        ? "  let at = base + i;\n"
+                        : "  var at = base;\n" +
+                              walk(params_.reduced, params_.reduced_size(0), params_.reduced_stride(0)));
       source_.print(along ? "  let first = i * 4u;\n" : "  let first = i;\n");
     }
     if (size_bytes(input_) == 8) {
