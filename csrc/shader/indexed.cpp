@@ -87,18 +87,20 @@ class Printer {
 
   std::string array_of(uint32_t binding) const {
     if (is_atomic(binding)) return "atomic<u32>";
-    bool wide = true;
+    uint32_t size = 0;  // of all elements in it, or 4
     for (uint32_t i = 0; i < spec_.operand_count; ++i) {
       const uint32_t first = spec_.binding(i), count = spec_.window_count(i);
-      if (first <= binding && binding < first + count) wide &= spec_.element(i) == Element::raw16;
+      if (first <= binding && binding < first + count) size = size == 0 || size == bytes(i) ? bytes(i) : 4;
     }
-    return wide ? "vec4<u32>" : "u32";
+    return size == 16 ? "vec4<u32>" : size == 8 ? "vec2<u32>" : "u32";
   }
 
   // A buffer larger than one binding lies in several, in a row.
   void print_windows(uint32_t operand) {
     const std::string name = std::to_string(operand), type = array_of(spec_.binding(operand)),
-                      window = param(IndexedParams::kWindowBytes) + (type == "u32" ? " / 4u" : " / 16u");
+                      window = param(IndexedParams::kWindowBytes) + (type == "u32"         ? " / 4u"
+                                                                     : type == "vec2<u32>" ? " / 8u"
+                                                                                           : " / 16u");
     std::string fetch = "fn fetch" + name + "(at: u32) -> " + type + " {\n  let w = " + window + ";\n",
                 put = "fn put(at: u32, value: " + type + ") {\n  let w = " + window + ";\n";
     for (uint32_t i = 0; i < spec_.window_count(operand); ++i) {
@@ -135,7 +137,9 @@ class Printer {
         if (array_of(spec_.binding(operand)) == "vec4<u32>") return word(operand, "at");
         return "vec4<u32>(" + word(operand, "at * 4u") + ", " + word(operand, "at * 4u + 1u") + ", " +
                word(operand, "at * 4u + 2u") + ", " + word(operand, "at * 4u + 3u") + ")";
-      case 8: return "vec2<u32>(" + word(operand, "at * 2u") + ", " + word(operand, "at * 2u + 1u") + ")";
+      case 8:
+        if (array_of(spec_.binding(operand)) == "vec2<u32>") return word(operand, "at");
+        return "vec2<u32>(" + word(operand, "at * 2u") + ", " + word(operand, "at * 2u + 1u") + ")";
       case 4: return word(operand, "at");
       case 2: return "((" + word(operand, "at >> 1u") + " >> ((at & 1u) * 16u)) & 0xffffu)";
       default: return "((" + word(operand, "at >> 2u") + " >> ((at & 3u) * 8u)) & 0xffu)";
@@ -166,7 +170,9 @@ class Printer {
         if (array_of(spec_.binding(0)) == "vec4<u32>") return put("at", "value");
         return put("at * 4u", "value.x") + put("at * 4u + 1u", "value.y") + put("at * 4u + 2u", "value.z") +
                put("at * 4u + 3u", "value.w");
-      case 8: return "  let raw = " + raw + ";\n" + put("at * 2u", "raw.x") + put("at * 2u + 1u", "raw.y");
+      case 8:
+        if (array_of(spec_.binding(0)) == "vec2<u32>") return put("at", raw);
+        return "  let raw = " + raw + ";\n" + put("at * 2u", "raw.x") + put("at * 2u + 1u", "raw.y");
       case 4: return put("at", raw);
       default: break;
     }
@@ -195,8 +201,7 @@ class Printer {
     for (uint32_t dim = 0; dim < spec_.rank; ++dim) {
       const bool outermost = dim + 1 == spec_.rank;
       const std::string size = param(params_.size(dim)), at = "d" + std::to_string(dim);
-      text += "  var " + at + " = " + (outermost ? std::string("rest") : "rest % " + size) + ";\n";
-      if (!outermost) text += "  rest = rest / " + size + ";\n";
+      text += outermost ? "  var " + at + " = rest;\n" : take_dimension("var", at, size);
       for (uint32_t i = 0; i < spec_.operand_count; ++i) {
         text += "  i" + std::to_string(i) + " += " + at + " * " + param(params_.stride(i, dim)) + ";\n";
       }

@@ -143,8 +143,7 @@ class Printer {
     for (uint32_t dim = 0; dim < spec_.rank; ++dim) {
       const bool outermost = dim + 1 == spec_.rank;
       const std::string size = param(params_.size(dim)), at = "d" + std::to_string(dim);
-      text += "  let " + at + " = " + (outermost ? std::string("rest") : "rest % " + size) + ";\n";
-      if (!outermost) text += "  rest = rest / " + size + ";\n";
+      text += outermost ? "  let " + at + " = rest;\n" : take_dimension("let", at, size);
       for (uint32_t i = first; i < last; ++i) {
         if (begins(i)) text += "  i" + std::to_string(i) + " += " + at + " * " + param(params_.stride(i, dim)) + ";\n";
       }

@@ -93,8 +93,9 @@ class Printer {
     std::string text = rank ? "  var rest = i;\n" : "";
     for (uint32_t dim = 0; dim < rank; ++dim) {
       if (dim + 1 == rank) return text + "  at += rest * " + param(stride + dim) + ";\n";
-      text += "  at += (rest % " + param(size + dim) + ") * " + param(stride + dim) +
-              ";\n  rest /= " + param(size + dim) + ";\n";
+      const std::string place = "d" + std::to_string(dim);
+      text +=
+          take_dimension("let", place, param(size + dim)) + "  at += " + place + " * " + param(stride + dim) + ";\n";
     }
     return text;
   }
@@ -136,7 +137,6 @@ class Printer {
     } else {
       source_.print("  let q = m1[at];\n");
     }
-    std::string all;
     for (uint32_t j = 0; j < 4; ++j) {
       const std::string value = mapped(quad_raw(j), along ? "first + " + number(j) : "first"),
                         name = std::string(1, "abcd"[j]);

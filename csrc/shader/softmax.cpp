@@ -60,8 +60,7 @@ class Printer {
     for (uint32_t dim = 0; dim < spec_.rank; ++dim) {
       const bool outermost = dim + 1 == spec_.rank;
       const std::string size = param(params_.size(dim)), at = "d" + std::to_string(dim);
-      source_.print("  let " + at + " = " + (outermost ? std::string("rest") : "rest % " + size) + ";\n");
-      if (!outermost) source_.print("  rest /= " + size + ";\n");
+      source_.print(outermost ? "  let " + at + " = rest;\n" : take_dimension("let", at, size));
       for (uint32_t i = 0; i < spec_.operands; ++i) {
         source_.print(std::string("  ") + kNames[i] + " += " + at + " * " + param(params_.stride(i, dim)) + ";\n");
       }

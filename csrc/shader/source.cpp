@@ -90,6 +90,12 @@ std::string param_value(Compute type, uint32_t word) {
   }
 }
 
+std::string take_dimension(const std::string& kind, const std::string& name, const std::string& size) {
+  const std::string outer = "outer_" + name;
+  return "  let " + outer + " = rest / " + size + ";\n  " + kind + " " + name + " = rest - " + outer + " * " + size +
+         ";\n  rest = " + outer + ";\n";
+}
+
 std::string specialise(std::string_view formula, Compute type, std::string_view library) {
   const std::string_view own = wgsl_text(type_file(type)), further = library.empty() ? "" : wgsl_text(library);
   const auto defines = [&](const std::string& text) {

@@ -41,6 +41,10 @@ class ShaderSource {
 std::string param(uint32_t word);
 std::string param_value(Compute type, uint32_t word);  // as a value; int64 takes two words
 
+// Takes the innermost of several dimensions off a running index `rest`: declares `name` with `kind` (let or var), by
+// one division, which is slow, and a product.
+std::string take_dimension(const std::string& kind, const std::string& name, const std::string& size);
+
 // A formula names functions without their type, `add(a, b)`: this gives them that of `type`, `add_i64(a, b)`, wherever
 // the type's file, or that of `library`, defines one.
 std::string specialise(std::string_view formula, Compute type, std::string_view library = {});
