@@ -75,9 +75,7 @@ at::Tensor Attention::of_four_dims(const at::Tensor& mask) {
 }
 
 Attention::Block Attention::block_of(Kind kind) const {
-  const int64_t rows = kind == Kind::backward_key ? keys : group() * queries;
-  const bool few = rows <= 4;  // then whole queries are in registers too
-  const int64_t widest = kind == Kind::forward && !few ? value_size : std::max(head_size, value_size);
+  const int64_t widest = std::max(head_size, value_size);  // small blocks keep whole queries too
   int64_t columns = 1;
   while (columns * 32 < widest) columns *= 2;
   if (!exchanges_by_subgroup()) return {8, columns};
@@ -85,7 +83,8 @@ Attention::Block Attention::block_of(Kind kind) const {
   // with dropout its own copy of the random numbers.
   const int64_t two = 2, sets = (kind == Kind::backward_key ? two : 1) * (dropout > 0 ? two : 1);
   const int64_t most = std::min<int64_t>(16, 32 / columns) / sets;
-  return {few ? rows : std::min<int64_t>(most, rows <= 8 ? 8 : 16), columns};
+  const int64_t rows = kind == Kind::backward_key ? keys : group() * queries;
+  return {std::min<int64_t>(most, rows <= 4 ? rows : rows <= 8 ? 8 : 16), columns};
 }
 
 int64_t Attention::blocks_of(Kind kind) const {

@@ -70,6 +70,8 @@ BOTH = [
 FORWARD = [
     Case("one query", queries=1),
     Case("one query, grouped", heads=9, kv_heads=3, queries=1),
+    Case("one query, wide heads", heads=2, kv_heads=2, queries=1, head=100, value=12),
+    Case("three queries, wide values, causal", batch=1, queries=3, keys=40, head=12, value=100, causal=True),
     Case("two queries over parts of keys", batch=1, heads=1, kv_heads=1, queries=2, keys=2100, head=20, value=20),
     Case("heads of 64", head=64, value=64, causal=True, keys=70),
     Case("large, odd heads", batch=1, heads=1, kv_heads=1, head=129, value=250),
