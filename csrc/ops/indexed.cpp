@@ -238,6 +238,9 @@ void Indexed::run() {
     steps /= spec.run;
   }
   spec.store = static_cast<uint8_t>(store);
+  spec.still = spec.run > 1 && spec.index_count > 0 &&
+               std::all_of(operands_.end() - spec.index_count, operands_.end(),
+                           [](const auto& operand) { return operand.strides[0] == 0; });
   const bool is_atomic = store == IndexedStore::exchange || store == IndexedStore::atomics;
   const uint32_t bindings = launch.binding_count + spec.reports();
   TORCH_CHECK(bindings <= std::min(kMaxBindings, runtime().device.limits.maxStorageBuffersPerShaderStage) &&

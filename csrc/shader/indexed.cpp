@@ -227,19 +227,41 @@ class Printer {
   }
 
   void print_step() {
-    source_.print((acts() ? "fn act(" : "fn value(") + seen(": u32") + (acts() ? ") {\n" : ") -> V {\n"));
+    if (spec_.index_count > 0) print_found();
+    source_.print((acts() ? "fn act(" : "fn value(") + seen(": u32") + (spec_.index_count > 0 ? ", hit: Found" : "") +
+                  (acts() ? ") {\n" : ") -> V {\n"));
     if (spec_.index_count > 0) {
-      source_.print("  var at = i" + std::to_string(row_.base) + ";\n  var valid = true;\n");
-    }
-    for (uint32_t j = 0; j < spec_.index_count; ++j) {
-      const uint32_t operand = spec_.operand_count - spec_.index_count + j,
-                     extra = params_.extra() + kWordsPerIndex * j;
-      const std::string name = "index" + std::to_string(j);
-      source_.print("  let " + name + " = resolve(load" + std::to_string(operand) + "(i" + std::to_string(operand) +
-                    "), " + param(extra) + ", " + param(extra + 2) + ");\n  valid = valid && " + name +
-                    " != NONE;\n  at += " + name + " * " + param(extra + 1) + ";\n");
+      source_.print("  let at = i" + std::to_string(row_.base) + " + hit.by;\n  let valid = hit.valid;\n");
     }
     source_.print("  " + typed(row_.body) + "\n}\n");
+  }
+
+  // How far the indices lead from the base, if all are in range.
+  void print_found() {
+    source_.print("struct Found { by: u32, valid: bool, }\nfn found(" + index_places(": u32") +
+                  ") -> Found {\n  var by = 0u;\n  var valid = true;\n");
+    for (uint32_t j = 0; j < spec_.index_count; ++j) {
+      const uint32_t extra = params_.extra() + kWordsPerIndex * j;
+      const std::string operand = std::to_string(spec_.operand_count - spec_.index_count + j),
+                        name = "index" + std::to_string(j);
+      source_.print("  let " + name + " = resolve(load" + operand + "(i" + operand + "), " + param(extra) + ", " +
+                    param(extra + 2) + ");\n  valid = valid && " + name + " != NONE;\n  by += " + name + " * " +
+                    param(extra + 1) + ";\n");
+    }
+    source_.print("  return Found(by, valid);\n}\n");
+  }
+  std::string index_places(const char* type) const {
+    std::string text;
+    for (uint32_t i = spec_.operand_count - spec_.index_count; i < spec_.operand_count; ++i) {
+      text += (text.empty() ? "i" : ", i") + std::to_string(i) + type;
+    }
+    return text;
+  }
+  // Indices that stand still are looked up once for a run.
+  std::string find() const { return spec_.still ? "  let hit = found(" + index_places("") + ");\n" : ""; }
+  std::string arguments() const {
+    if (spec_.index_count == 0) return seen("");
+    return seen("") + (spec_.still ? ", hit" : ", found(" + index_places("") + ")");
   }
 
   void print_main() {
@@ -253,10 +275,11 @@ class Printer {
     if (store_ == IndexedStore::words) {
       print_word();
     } else {
-      const std::string call = acts() ? "act(" + seen("") + ");\n" : "store(i0, value(" + seen("") + "));\n";
+      const std::string call = acts() ? "act(" + arguments() + ");\n" : "store(i0, value(" + arguments() + "));\n";
       if (spec_.run > 1) {
-        source_.print("  var step = turn * " + number(spec_.run) + ";\n" + places("step") + "  for (var j = 0u; j < " +
-                      number(spec_.run) + "; j++) {\n    " + call + "    step += 1u;\n" + advance() + "  }\n");
+        source_.print("  var step = turn * " + number(spec_.run) + ";\n" + places("step") + find() +
+                      "  for (var j = 0u; j < " + number(spec_.run) + "; j++) {\n    " + call + "    step += 1u;\n" +
+                      advance() + "  }\n");
       } else {
         source_.print("  let step = turn;\n" + places("step") + "  " + call);
       }
@@ -269,11 +292,11 @@ class Printer {
   void print_word() {
     const std::string per = number(4 / bytes(0)), bits = number(8 * bytes(0)),
                       mask = bytes(0) == 2 ? "0xffffu" : "0xffu", offset = param(params_.offset(0));
-    const std::string element = "((" + stored("value(" + seen("") + ")") + " & " + mask + ") << (j * " + bits + "))";
+    const std::string element = "((" + stored("value(" + arguments() + ")") + " & " + mask + ") << (j * " + bits + "))";
     if (spec_.run > 1) {
       source_.print("  let word = " + offset + " / " + per + " + turn;\n  var bits = 0u;\n  var step = turn * " + per +
-                    ";\n" + places("step") + "  for (var j = 0u; j < " + per + "; j++) {\n    bits |= " + element +
-                    ";\n    step += 1u;\n" + advance() + "  }\n" + put("word", "bits"));
+                    ";\n" + places("step") + find() + "  for (var j = 0u; j < " + per + "; j++) {\n    bits |= " +
+                    element + ";\n    step += 1u;\n" + advance() + "  }\n" + put("word", "bits"));
       return;
     }
     source_.print("  let word = " + offset + " / " + per + " + turn;\n  var bits = " + word(0, "word") +

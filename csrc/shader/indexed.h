@@ -50,7 +50,8 @@ struct IndexedSpec {
   uint8_t binding_count : 4;
   uint8_t compute : 2;
   uint8_t store : 2;
-  uint8_t rank;
+  uint8_t rank : 7;
+  uint8_t still : 1;   // indices are the same for all of a run
   uint8_t run;         // neighbours along the innermost dimension per invocation: they share the way to their places
   uint8_t windows[4];  // 4 bits per operand: bindings in a row that its buffer takes, where one cannot hold it
 
