@@ -27,9 +27,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let row_tiles = (rows() + ROWS - 1u) / ROWS;
   let steps = (depth() + 3u) / 4u;
   for (var tile = group.x; tile < column_tiles * row_tiles * batches(); tile += groups.x) {
-    let column = (tile % column_tiles) * COLUMNS + 4u * lane;
-    let row = (tile / column_tiles % row_tiles) * ROWS;
-    let batch = tile / column_tiles / row_tiles;
+    let line = tile / column_tiles;
+    let batch = line / row_tiles;
+    let column = (tile - line * column_tiles) * COLUMNS + 4u * lane;
+    let row = (line - batch * row_tiles) * ROWS;
     let lines_of_a = lines_a(batch, row + LINES * lane);
     let lines_of_b = lines_b(batch, column);
     var acc: array<vec4<f32>, ROWS>;

@@ -136,13 +136,13 @@ Chunks grid_of(MatmulKernel kernel, uint32_t lines, const Problem& problem) {
   const auto tiles = [&](int64_t rows, int64_t columns) {
     return up(problem.rows, rows) * up(problem.columns, columns) * problem.batches;
   };
-  constexpr int64_t kMostGroups = 65535;
+  constexpr int64_t kMostGroups = 65535, kFatGroups = 64;  // a workgroup begins with some hundred instructions
   switch (kernel) {
     case MatmulKernel::shared:
       return {static_cast<uint32_t>(std::min(tiles(kMatmulShared, kMatmulShared), kMostGroups)), 1};
     case MatmulKernel::subgroup:
       return {static_cast<uint32_t>(
-                  std::min(tiles(int64_t{lines} * kMatmulSubgroup, int64_t{4} * kMatmulSubgroup), kMostGroups)),
+                  std::min(tiles(int64_t{lines} * kMatmulSubgroup, int64_t{4} * kMatmulSubgroup), kFatGroups)),
               1};
     default: {
       const bool by_vector = kernel == MatmulKernel::vector;
