@@ -1,9 +1,11 @@
 // Choosing a library and an adapter, and what the device says of itself.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "support.h"
@@ -61,7 +63,9 @@ TEST_CASE("device: every library that was tried is named") {
 }
 
 TEST_CASE("device: a file that is no library is refused") {
-  const std::string path = "/tmp/torch_webgpu_no_library.so";
+  // Of this process alone: the tests of the other runtime may run beside it.
+  const auto name = "torch_webgpu_no_library_" + std::to_string(getpid()) + ".so";
+  const std::string path = std::filesystem::temp_directory_path() / name;
   std::ofstream(path) << "not ELF";
   DeviceOptions options;
   options.runtime = path;
