@@ -74,7 +74,7 @@ TOLERANCES: dict[tuple[str, torch.dtype | None], dict[str, float]] = {
     # Scores up to 100 before an exponential, and four products in a row behind each other.
     # Off by 1.5e-5 of 9 and 0.014 of 2,110 as seen.
     ("nn.functional.scaled_dot_product_attention", torch.float32): {"rtol": 1e-5, "atol": 2e-5},
-    ("nn.functional.multi_head_attention_forward", torch.float32): {"rtol": 1e-5, "atol": 0.02},
+    ("nn.functional.multi_head_attention_forward", torch.float32): {"rtol": 1e-4, "atol": 1e-4},
     # Elements up to 9.3e4, of which 0.074 is missing as seen: a few units in the last place.
     ("matrix_exp", torch.float32): {"rtol": 1e-5, "atol": 2e-3},
     ("add", torch.float16): ALPHA,
@@ -104,7 +104,7 @@ GRADIENT_TOLERANCES = {
 # The reference samples hold a million arguments in one: near poles and zeros, where the last place of an argument moves
 # the result by as much.
 REFERENCE_TOLERANCES = {
-    # Near half-integers terms of up to 1544 cancel: the device is off by 1.4e-4 as seen, the CPU by a quarter of it.
+    # Near half-integers terms of up to 1544 cancel: 1.4e-4 apart as seen; from float64 the device is four times as far.
     **{f"polygamma.polygamma_n_{n}": {"rtol": 3e-6, "atol": 3e-4} for n in (1, 2, 3, 4)},
     "special.i1": {"rtol": 3e-6, "atol": 1e-5},
     "special.modified_bessel_i1": {"rtol": 3e-6, "atol": 1e-5},
