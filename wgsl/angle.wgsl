@@ -8,17 +8,6 @@ struct Angle {
 
 const kTwoOverPi = array<u32, 7>(0u, 0x28be60dbu, 0x9391054au, 0x7f09d5f4u, 0x7d4d3770u, 0x36d8a566u, 0x4f10e410u);
 
-fn wide_product(a: u32, b: u32) -> vec2<u32> {
-  let a0 = a & 0xffffu;
-  let a1 = a >> 16u;
-  let b0 = b & 0xffffu;
-  let b1 = b >> 16u;
-  let low = a0 * b0;
-  let middle = a1 * b0 + (low >> 16u);
-  let cross = a0 * b1 + (middle & 0xffffu);
-  return vec2<u32>((cross << 16u) | (low & 0xffffu), a1 * b1 + (middle >> 16u) + (cross >> 16u));
-}
-
 // Payne and Hanek: the bits of 2 / pi that matter, times the mantissa, in integers.
 fn reduce_large(x: f32) -> Angle {
   let bits = bitcast<u32>(x);
@@ -36,8 +25,8 @@ fn reduce_large(x: f32) -> Angle {
     middle = (middle << shift) | (low >> (32u - shift));
     low = (low << shift) | (next >> (32u - shift));
   }
-  let carry = wide_product(mantissa, low).y;
-  let product = wide_product(mantissa, middle);
+  let carry = mul_wide(mantissa, low).y;
+  let product = mul_wide(mantissa, middle);
   var fraction = product.x + carry;
   var top = product.y + u32(fraction < carry) + mantissa * high;
   var quarter = i32(top >> 30u);

@@ -1,5 +1,5 @@
-// A tile of ROWS channels of the output by eight neighbours of a line per lane. For each line of the window and channel
-// of x, a lane loads the elements that its pixels see once, for all taps of the line.
+// A tile of ROWS channels of the output, 8 or 16, by eight neighbours of a line per lane. For each line of the window and
+// channel of x, a lane loads the elements that its pixels see once, for all taps of the line.
 const SPAN = 8u;
 const OWN = SPAN * STEP;  // elements of x that lie at a lane's own pixels
 const SEEN = max((SPAN - 1u) * STEP + WIDTH, BEFORE + OWN);
@@ -76,12 +76,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         if (ROWS > 8u) {
           add_quad(&sums, taps, 2u, x);
           add_quad(&sums, taps, 3u, x);
-        }
-        if (ROWS > 16u) {
-          add_quad(&sums, taps, 4u, x);
-          add_quad(&sums, taps, 5u, x);
-          add_quad(&sums, taps, 6u, x);
-          add_quad(&sums, taps, 7u, x);
         }
         source += x_channel();
         weights += quads;

@@ -1,4 +1,4 @@
-// exp of x up to about 0, or NaN, as 2^k * 2^r; what would be denormal is 0. The error is that of the last bit or two:
+// exp of x up to about 0, or NaN, as 2^k * exp(r); what would be denormal is 0. The error is that of the last bit or two:
 // adding 1.5 * 2^23 rounds to an integer, which stands in the low bits. The polynomial's terms are taken in pairs: drivers
 // that do not fuse a product and a sum wait for each.
 fn exp_below(x: vec4<f32>) -> vec4<f32> {

@@ -1,20 +1,9 @@
 // Philox4x32-10: four random words from a key and a counter, in integer arithmetic alone, so the same on every adapter.
 // word(0) and word(1) are the seed, word(2) and word(3) the counter of the first block.
 
-fn mul_words(a: u32, b: u32) -> vec2<u32> {
-  let a0 = a & 0xffffu;
-  let a1 = a >> 16u;
-  let b0 = b & 0xffffu;
-  let b1 = b >> 16u;
-  let low = a0 * b0;
-  let middle = a1 * b0 + (low >> 16u);
-  let cross = a0 * b1 + (middle & 0xffffu);
-  return vec2<u32>(a * b, a1 * b1 + (middle >> 16u) + (cross >> 16u));
-}
-
 fn philox_round(counter: vec4<u32>, key: vec2<u32>) -> vec4<u32> {
-  let p = mul_words(0xd2511f53u, counter.x);
-  let q = mul_words(0xcd9e8d57u, counter.z);
+  let p = mul_wide(0xd2511f53u, counter.x);
+  let q = mul_wide(0xcd9e8d57u, counter.z);
   return vec4<u32>(q.y ^ counter.y ^ key.x, q.x, p.y ^ counter.w ^ key.y, p.x);
 }
 

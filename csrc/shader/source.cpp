@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <utility>
 
 #include "shader/wgsl_text.h"
 
@@ -44,16 +45,25 @@ std::string with_params(std::string text) {
   return "fn take_params() {}\n" + text;
 }
 
+// Files whose functions call those of another.
+constexpr std::pair<std::string_view, std::string_view> kBuildsOn[] = {
+    {"transcendental", "angle"}, {"special/common", "angle"}, {"angle", "wide"},
+    {"philox", "wide"},          {"types/i64", "wide"},
+};
+
 }  // namespace
 
 void ShaderSource::use(std::string_view file) {
-  if (std::find(files_.begin(), files_.end(), file) == files_.end()) files_.emplace_back(file);
+  if (std::find(files_.begin(), files_.end(), file) != files_.end()) return;
+  files_.emplace_back(file);
+  for (const auto& [upper, lower] : kBuildsOn) {
+    if (upper == file) use(lower);
+  }
 }
 
 void ShaderSource::use_library(std::string_view file) {
   const size_t folder = file.find('/');
   if (folder != std::string_view::npos) use(std::string(file.substr(0, folder)) + "/common");
-  use("angle");
   use(file);
 }
 

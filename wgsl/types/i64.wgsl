@@ -70,18 +70,6 @@ fn shr_u64(a: vec2<u32>, n: u32) -> vec2<u32> {
 }
 fn lt_u64(a: vec2<u32>, b: vec2<u32>) -> bool { return a.y < b.y || (a.y == b.y && a.x < b.x); }
 
-// The full product of two words.
-fn mul_wide(a: u32, b: u32) -> vec2<u32> {
-  let a0 = a & 0xffffu;
-  let a1 = a >> 16u;
-  let b0 = b & 0xffffu;
-  let b1 = b >> 16u;
-  let low = a0 * b0;
-  let middle = a1 * b0 + (low >> 16u);
-  let cross = a0 * b1 + (middle & 0xffffu);
-  return vec2<u32>((cross << 16u) | (low & 0xffffu), a1 * b1 + (middle >> 16u) + (cross >> 16u));
-}
-
 fn is_nan_i64(a: vec2<u32>) -> bool { return false; }
 fn add_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   let low = a.x + b.x;
