@@ -19,8 +19,8 @@ fn write_row(row: Row, stat: Stat, first: u32, step: u32) {
     let a1 = load_a(row.a, i + step);
     let b0 = load_b(row.b, i);
     let b1 = load_b(row.b, i + step);
-    store(row.out, i, result(k, a0, b0));
-    store(row.out, i + step, result(k, a1, b1));
+    store_out(row.out, i, result(k, a0, b0));
+    store_out(row.out, i + step, result(k, a1, b1));
   }
-  if (i < steps()) { store(row.out, i, result(k, load_a(row.a, i), load_b(row.b, i))); }
+  if (i < steps()) { store_out(row.out, i, result(k, load_a(row.a, i), load_b(row.b, i))); }
 }

@@ -10,6 +10,7 @@
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "ops/reduce_rows.h"
+#include "shader/kept.h"
 
 namespace torch_webgpu {
 namespace {
@@ -36,12 +37,14 @@ void separate(Operands& operands) {
 }
 
 // A software adapter gets as many workgroups as there is work for, up to a few per core.
-Chunks grid_of(int64_t rows, int64_t length, bool grouped) {
-  const bool together = grouped && target().subgroup == target().workgroup;  // four rows at a time
-  const int64_t step = !grouped ? target().workgroup : together ? 4 : 1;
+Chunks grid_of(int64_t rows, int64_t length, const NormSpec& spec) {
+  const bool kept = static_cast<Keep>(spec.keep) != Keep::no;
+  const bool together = spec.grouped && !kept && target().subgroup == target().workgroup;  // four rows at a time
+  const int64_t step = !spec.grouped ? target().workgroup : together ? 4 : 1;
   if (!target().software) return chunks_of(rows, static_cast<uint32_t>(step));
   const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
-  const int64_t groups = std::clamp<int64_t>(rows * length / 4096, 1, 32), chunk = up(up(rows, groups), step) * step;
+  const int64_t groups = std::clamp<int64_t>(rows * length / 4096, 1, kept ? 16 : 32),
+                chunk = up(up(rows, groups), step) * step;
   return {static_cast<uint32_t>(up(rows, chunk)), static_cast<uint32_t>(chunk)};
 }
 
@@ -96,6 +99,9 @@ void norm_rows(NormKind kind, const NormRows& norm) {
     }
   }
   spec.quads = quads;
+  if (quads && spec.grouped && norm.out.defined()) {
+    spec.keep = static_cast<uint8_t>(keep_of(target(), norm.length)) & 3;
+  }
   Launch launch;
   uint32_t* params = launch.params;
   for (uint32_t i = 0; i < kNormOperands; ++i) {
@@ -111,7 +117,7 @@ void norm_rows(NormKind kind, const NormRows& norm) {
     const int64_t unit = quads && runs_along(static_cast<NormOperand>(i)) ? 4 : 1;
     params[NormParams::kOffsets + i] = static_cast<uint32_t>(operands[i].storage_offset() / unit);
   }
-  const auto [groups, chunk] = grid_of(norm.rows, norm.length, spec.grouped);
+  const auto [groups, chunk] = grid_of(norm.rows, norm.length, spec);
   launch.grid[0] = groups;
   params[NormParams::kRows] = static_cast<uint32_t>(norm.rows);
   params[NormParams::kLength] = static_cast<uint32_t>(norm.length);

@@ -12,6 +12,7 @@
 #include "ops/launch.h"
 #include "ops/native.h"
 #include "ops/structured.h"
+#include "shader/kept.h"
 
 namespace torch_webgpu {
 namespace {
@@ -99,6 +100,7 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
   }
   spec.quads = quads && along_memory;
   spec.grouped = wants_group(rows, length, along_memory);
+  if (spec.quads && spec.grouped) spec.keep = static_cast<uint8_t>(keep_of(target(), length));
   const int64_t width = spec.quads ? 4 : 1;
 
   Launch launch;

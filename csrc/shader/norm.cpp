@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shader/kept.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -11,14 +13,20 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
 class Printer {
  public:
-  Printer(const NormSpec& spec, const Target& target) : spec_(spec), source_(target), target_(target) {}
+  Printer(const NormSpec& spec, const Target& target)
+      : spec_(spec), source_(target), target_(target), keep_(static_cast<Keep>(spec.keep)) {}
 
   std::string print() {
     const bool by_subgroup = spec_.grouped && target_.subgroup == target_.workgroup;
     for (uint32_t binding = 0; binding < binding_count(); ++binding) source_.bind(binding, element(binding));
     source_.use(Compute::f32);
-    source_.use(spec_.kind == NormKind::forward ? "norm_forward" : "norm_backward");
-    if (spec_.grouped) source_.use("norm_rows");
+    source_.use(std::string(spec_.kind == NormKind::forward ? "norm_forward" : "norm_backward") +
+                (keep_ == Keep::no ? "" : "_kept"));
+    if (keep_ != Keep::no) {
+      print_kept();
+    } else if (spec_.grouped) {
+      source_.use("norm_rows");
+    }
     source_.use(!spec_.grouped ? "norm_lane" : by_subgroup ? "norm_subgroup" : "norm_group");
     if (by_subgroup) source_.use_subgroups();
     // Rows that are walked side by side share what is loaded of the weights.
@@ -65,6 +73,27 @@ class Printer {
   static std::string name(NormOperand operand) { return kNames[static_cast<uint32_t>(operand)]; }
   static std::string offset(NormOperand operand) {
     return param(NormParams::kOffsets + static_cast<uint32_t>(operand));
+  }
+  // Rows and weights in registers.
+  void print_kept() {
+    use_kept(source_, keep_);
+    source_.use("norm_kept");
+    const auto value = [&](NormOperand operand, const std::string& absent) {
+      return KeptValue{name(operand), has(operand) ? "" : "Pair(vec4<f32>(" + absent + "), vec4<f32>(" + absent + "))"};
+    };
+    std::vector<KeptValue> values{value(NormOperand::x, "")};
+    if (spec_.kind == NormKind::backward) values.push_back(value(NormOperand::grad, ""));
+    print_keep(source_, "row", values);
+    const std::vector<KeptValue> weights{value(NormOperand::weight, "1.0"), value(NormOperand::bias, "")};
+    print_keep(source_, "weights", weights);
+    values.insert(values.end(), weights.begin(), weights.end());
+    print_fold_kept(source_, values);
+    print_result_kept(source_, values);
+    for (const NormOperand operand : {NormOperand::x, NormOperand::grad, NormOperand::weight, NormOperand::bias}) {
+      const std::string load = "load_" + name(operand) + "(start, i";
+      source_.print("fn pair_of_" + name(operand) + "(start: u32, i: u32) -> Pair {\n  return Pair(" + load + "), " +
+                    load + " + WORKGROUP));\n}\n");
+    }
   }
   void print_constant(const std::string& name, const std::string& value) {
     source_.print("const " + name + " = " + value + ";\n");
@@ -173,6 +202,7 @@ class Printer {
   const NormSpec& spec_;
   ShaderSource source_;
   const Target& target_;
+  const Keep keep_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Prints the kernels of normalisations over rows that lie in memory one behind another: two walks along each row.
+// Prints the kernels of normalisations over rows that lie in memory one behind another: two walks along each row, of
+// which the second may find the row in registers.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -33,7 +34,8 @@ struct NormSpec {
   uint8_t root_mean_square : 1;  // distances are from zero, not from the mean
   uint8_t grouped : 1;           // a workgroup per row, not an invocation
   uint8_t quads : 1;             // four neighbours of a row are loaded at once
-  uint8_t : 5;
+  uint8_t keep : 2;              // Keep, of rows in quads
+  uint8_t : 3;
   Place operands[kNormOperands];
   uint8_t unused[5];
 };

@@ -1,5 +1,7 @@
 #include "shader/softmax.h"
 
+#include "shader/kept.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -21,11 +23,17 @@ class Printer {
     for (uint32_t i = 0; i < bindings; ++i) source_.bind(i, element(i));
     source_.use(Compute::f32);
     source_.use("softmax");
+    source_.print(std::string("fn beyond() -> f32 { return ") + (backward ? "0.0" : "-inf_f32()") + "; }\n");
     source_.use(backward ? "softmax_backward" : "softmax_forward");
     if (!backward) source_.use("exp_below");
     const bool by_subgroup = target_.subgroup == target_.workgroup;
     if (spec_.grouped && by_subgroup) source_.use_subgroups();
     source_.use(!spec_.grouped ? "softmax_lane" : by_subgroup ? "softmax_subgroup" : "softmax_group");
+    if (spec_.keep) {
+      print_kept();
+    } else if (spec_.grouped && by_subgroup) {
+      source_.use("softmax_rows");
+    }
     source_.print("const WORKGROUP = " + number(target_.workgroup) + ";\nconst LOG = " + (log ? "true" : "false") +
                   ";\n");
     for (const auto& [name, word] : {std::pair{"rows", SoftmaxParams::kRows},
@@ -36,7 +44,7 @@ class Printer {
     source_.print(std::string("fn steps() -> u32 { return ") + (spec_.quads ? "length()" : "(length() + 3u) / 4u") +
                   "; }\n");
     print_row();
-    for (uint32_t i = 1; i < kSoftmaxOperands; ++i) print_load(i, backward ? "0.0" : "-inf_f32()");
+    for (uint32_t i = 1; i < kSoftmaxOperands; ++i) print_load(i);
     print_store();
     return source_.text();
   }
@@ -73,8 +81,27 @@ class Printer {
     return bytes(operand) == 4 ? memory + "[at]" : "(" + memory + "[at >> 1u] >> ((at & 1u) * 16u))";
   }
 
-  // Four elements of a row; those beyond its end are `rest`.
-  void print_load(uint32_t operand, const std::string& rest) {
+  // Rows in registers: what was computed of them for the first walk need not be for the second.
+  void print_kept() {
+    use_kept(source_, static_cast<Keep>(spec_.keep));
+    source_.use("softmax_kept");
+    std::vector<KeptValue> values;
+    if (kind_ == SoftmaxKind::softmax) {
+      source_.use("softmax_kept_terms");
+      values = {{"terms", "", "Terms"}};
+    } else if (kind_ == SoftmaxKind::log_softmax) {
+      source_.use("softmax_kept_log");
+      values = {{"x", ""}};
+    } else {
+      source_.use("softmax_kept_backward");
+      values = {{"grad", ""}, {"y", ""}};
+    }
+    print_keep(source_, "row", values);
+    print_result_kept(source_, values);
+  }
+
+  // Four elements of a row; those beyond its end are beyond().
+  void print_load(uint32_t operand) {
     const std::string name = kNames[operand];
     source_.print("fn load_" + name + "(base: u32, i: u32) -> vec4<f32> {\n");
     if (operand >= spec_.operands) {
@@ -95,8 +122,8 @@ class Printer {
       return;
     }
     source_.print("  let left = length() - i * 4u;\n  let by = " + param(params_.row_stride(operand)) +
-                  ";\n  var at = base + i * 4u * by;\n  var v = vec4<f32>(" + rest +
-                  ");\n  v.x = " + from_raw(dtype(operand), raw(operand)) + ";\n");
+                  ";\n  var at = base + i * 4u * by;\n  var v = vec4<f32>(beyond());\n  v.x = " +
+                  from_raw(dtype(operand), raw(operand)) + ";\n");
     for (uint32_t j = 1; j < 4; ++j) {
       source_.print("  at += by;\n  if (left > " + number(j) + ") { v." + "xyzw"[j] + " = " +
                     from_raw(dtype(operand), raw(operand)) + "; }\n");
@@ -105,7 +132,7 @@ class Printer {
   }
 
   void print_store() {
-    source_.print("fn store(base: u32, i: u32, v: vec4<f32>) {\n");
+    source_.print("fn store_out(base: u32, i: u32, v: vec4<f32>) {\n");
     const auto stored = [&](uint32_t j) { return to_raw(dtype(0), std::string("v.") + "xyzw"[j]); };
     if (spec_.quads) {
       source_.print(bytes(0) == 4 ? "  m0[base + i] = bitcast<vec4<u32>>(v);\n}\n"

@@ -1,4 +1,5 @@
-// Prints the kernels of softmax, log_softmax and their backwards: two walks along each row.
+// Prints the kernels of softmax, log_softmax and their backwards: two walks along each row, of which the
+// second may find the row in registers.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,7 +21,8 @@ struct SoftmaxSpec {
   uint8_t rank;                       // of what is not the row
   uint8_t grouped;                    // a workgroup per row, not an invocation
   uint8_t quads;                      // four neighbours of a row are loaded at once
-  uint8_t unused[5];
+  uint8_t keep;                       // Keep, of rows in quads
+  uint8_t unused[4];
 };
 static_assert(sizeof(SoftmaxSpec) == 16);
 

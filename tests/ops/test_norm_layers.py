@@ -85,6 +85,8 @@ SHAPES = [
     ((9, 64), (64,)),  # whole quads
     ((5, 67), (67,)),  # rows that begin anywhere
     ((3, 4, 10), (4, 10)),
+    ((35, 1024), (1024,)),  # the longest row that registers hold
+    ((19, 1000), (1000,)),  # likewise, not in whole blocks
     ((6, 1030), (1030,)),
     ((70, 8), (8,)),  # a row per invocation
     ((33, 3), (3,)),
@@ -141,7 +143,7 @@ def test_layer_norm_strides_and_offsets() -> None:
     assert_same(actual, F.layer_norm(randn(5, 64), (64,), both[0], both[1]), **CLOSE)
 
 
-@pytest.mark.parametrize("length", [64, 101, 20, 5000])
+@pytest.mark.parametrize("length", [64, 1000, 101, 20, 5000])
 def test_far_from_zero(length: int) -> None:
     """A mean of 1e4 with a spread of 1: a sum of squares minus the mean's square would have no digit left."""
     x = randn(6, length) + 1e4
@@ -167,6 +169,12 @@ def test_special_values() -> None:
         y = x[:, :size]
         assert_same(run_on_device(F.layer_norm, to_device(y), (size,)), F.layer_norm(y, (size,)), **CLOSE)
         assert_same(run_on_device(F.rms_norm, to_device(y), (size,)), F.rms_norm(y, (size,)), **CLOSE)
+
+
+def test_sums_that_would_overflow() -> None:
+    """The CPU gives NaN here."""
+    x = torch.full((3, 256), 1e37)
+    assert not run_on_device(F.layer_norm, to_device(x), (256,)).cpu().any()
 
 
 def test_layer_norm_of_nothing() -> None:
