@@ -15,20 +15,14 @@ fn result_pair(known: Known, x: Pair, weight: Pair, bias: Pair) -> Pair {
               fma((x.b - known.mean) * known.scale, weight.b, bias.b));
 }
 
-// The distances from the row's first element are summed: those of large numbers, or all alike, do not overflow.
 fn load_row(start: u32, blocks: u32) -> f32 {
-  var first = 0.0;
   var sum = vec4<f32>();
   for (var n = 0u; n < blocks; n++) {
-    let x = pair_of_x(start, place(n));
-    if (CENTERED) {
-      if (n == 0u) { first = subgroupBroadcast(x.a.x, 0u); }
-      let d = cut(Pair(x.a - first, x.b - first), place(n), 0.0);
-      sum += d.a + d.b;
-    }
+    let x = cut(pair_of_x(start, place(n)), place(n), 0.0);
+    sum += x.a + x.b;
     keep_row(n, x);
   }
-  return select(0.0, first + total((sum.x + sum.y) + (sum.z + sum.w)) / f32(length()), CENTERED);
+  return select(0.0, total((sum.x + sum.y) + (sum.z + sum.w)) / f32(length()), CENTERED);
 }
 
 fn statistics(row: u32, blocks: u32, about: f32) -> Known {

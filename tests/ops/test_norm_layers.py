@@ -171,12 +171,6 @@ def test_special_values() -> None:
         assert_same(run_on_device(F.rms_norm, to_device(y), (size,)), F.rms_norm(y, (size,)), **CLOSE)
 
 
-def test_sums_that_would_overflow() -> None:
-    """The CPU gives NaN here."""
-    x = torch.full((3, 256), 1e37)
-    assert not run_on_device(F.layer_norm, to_device(x), (256,)).cpu().any()
-
-
 def test_layer_norm_of_nothing() -> None:
     for shape in ((0, 5), (3, 0, 5)):
         check(lambda *args: F.layer_norm(args[0], (5,), *args[1:]), randn(*shape), randn(5), randn(5))
