@@ -78,7 +78,19 @@ def lstm(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 
 def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    return F.layer_norm(x, (1024,), weight, bias)
+    return F.layer_norm(x, weight.shape, weight, bias)
+
+
+def layer_norm_backward(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        leaf = x.detach().requires_grad_()
+        return torch.autograd.grad(layer_norm(leaf, weight, bias), leaf, x)[0]
+
+
+def log_softmax_backward(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        leaf = x.detach().requires_grad_()
+        return torch.autograd.grad(leaf.log_softmax(1), leaf, x)[0]
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -123,6 +135,7 @@ REDUCTIONS = (
     Workload("sum of dim 0 of 2048x2048", 2.5, rand(2048, 2048), lambda x: x.sum(0)),
     Workload("sum of all of 2048x2048", 5.0, rand(2048, 2048), lambda x: x.sum()),
     Workload("softmax 2048x1024", 3.5, randn((2048, 1024)), lambda x: x.softmax(1)),
+    Workload("log_softmax 2048x1024, and backward", None, randn((2048, 1024)), log_softmax_backward),
     Workload("argmax of dim 1 of 2048x2048", None, randn((2048, 2048)), lambda x: x.argmax(1)),
 )
 
@@ -173,6 +186,8 @@ LAYERS = (
     Workload("decode of one query over 512 keys", 5.0, randn((1, 9, 1, 64), (1, 3, 512, 64), (1, 3, 512, 64)), decode),
     Workload("decode of one query over 4096 keys", None, randn((1, 8, 1, 64), *[(1, 8, 4096, 64)] * 2), decode),
     Workload("layer_norm 2048x1024", 4.5, randn((2048, 1024), (1024,), (1024,)), layer_norm),
+    Workload("layer_norm 2048x1024, and backward", None, randn((2048, 1024), (1024,), (1024,)), layer_norm_backward),
+    Workload("layer_norm 512x4096", None, randn((512, 4096), (4096,), (4096,)), layer_norm),
     Workload(
         *("batch_norm 16x64x56x56, training", None),
         *(randn((16, 64, 56, 56)), lambda x: F.batch_norm(x, None, None, training=True)),

@@ -16,6 +16,6 @@ fn join(p: Stat, q: Stat) -> Stat { return Stat(0.0, p.sum + q.sum); }
 fn constant_of(p: Stat) -> vec2<f32> { return vec2<f32>(0.0, p.sum); }
 
 fn result(k: vec2<f32>, a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
-  if (LOG) { return a - vec4<f32>(exp_f32(b.x), exp_f32(b.y), exp_f32(b.z), exp_f32(b.w)) * k.y; }
+  if (LOG) { return a - exp_below(b) * k.y; }
   return (a - k.y) * b;
 }

@@ -100,7 +100,9 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
   }
   spec.quads = quads && along_memory;
   spec.grouped = wants_group(rows, length, along_memory);
-  if (spec.quads && spec.grouped) spec.keep = static_cast<uint8_t>(keep_of(target(), length));
+  // The first walk of log_softmax's backward has no use for the result, so there is little to keep.
+  if (spec.quads && spec.grouped && kind != SoftmaxKind::log_softmax_backward)
+    spec.keep = static_cast<uint8_t>(keep_of(target(), length));
   const int64_t width = spec.quads ? 4 : 1;
 
   Launch launch;

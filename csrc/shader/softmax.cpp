@@ -25,7 +25,7 @@ class Printer {
     source_.use("softmax");
     source_.print(std::string("fn beyond() -> f32 { return ") + (backward ? "0.0" : "-inf_f32()") + "; }\n");
     source_.use(backward ? "softmax_backward" : "softmax_forward");
-    if (!backward) source_.use("exp_below");
+    source_.use("exp_below");
     const bool by_subgroup = target_.subgroup == target_.workgroup;
     if (spec_.grouped && by_subgroup) source_.use_subgroups();
     source_.use(!spec_.grouped ? "softmax_lane" : by_subgroup ? "softmax_subgroup" : "softmax_group");
