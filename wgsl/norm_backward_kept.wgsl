@@ -22,7 +22,7 @@ fn walk(row: u32, blocks: u32) {
   let size = f32(length());
   let mean = load_mean(row / share() % period());
   let scale = load_scale(row);
-  let p = fold_kept(blocks, Known(mean, 0.0, 0.0, 0.0));
+  let p = fold_kept(Known(mean, 0.0, 0.0, 0.0));
   let all = total((p.grad.x + p.grad.y) + (p.grad.z + p.grad.w));
   let moment = total((p.product.x + p.product.y) + (p.product.z + p.product.w));
   if (SUMS && lane_index == 0u) {

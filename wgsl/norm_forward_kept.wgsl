@@ -25,9 +25,9 @@ fn load_row(start: u32, blocks: u32) -> f32 {
   return select(0.0, total((sum.x + sum.y) + (sum.z + sum.w)) / f32(length()), CENTERED);
 }
 
-fn statistics(row: u32, blocks: u32, about: f32) -> Known {
+fn statistics(row: u32, about: f32) -> Known {
   let size = f32(length());
-  let p = fold_kept(blocks, Known(about, 0.0));
+  let p = fold_kept(Known(about, 0.0));
   let left = select(0.0, total((p.sum.x + p.sum.y) + (p.sum.z + p.sum.w)), CENTERED);
   let squares = total((p.squares.x + p.squares.y) + (p.squares.z + p.squares.w));
   // Rounding may leave less than nothing, and max() would lose NaN.
@@ -42,7 +42,7 @@ fn statistics(row: u32, blocks: u32, about: f32) -> Known {
 }
 
 fn walk(row: u32, blocks: u32) {
-  let known = statistics(row, blocks, load_row(start_of_x(row), blocks));
+  let known = statistics(row, load_row(start_of_x(row), blocks));
   let to = start_of_out(row);
   for (var n = 0u; n < blocks; n++) { store_pair(to, place(n), result_kept(n, known)); }
 }

@@ -10,7 +10,6 @@
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "ops/reduce_rows.h"
-#include "shader/kept.h"
 
 namespace torch_webgpu {
 namespace {
@@ -38,7 +37,7 @@ void separate(Operands& operands) {
 
 // A software adapter gets as many workgroups as there is work for, up to a few per core.
 Chunks grid_of(int64_t rows, int64_t length, const NormSpec& spec) {
-  const bool kept = static_cast<Keep>(spec.keep) != Keep::no;
+  const bool kept = spec.keep.blocks > 0;
   const bool together = spec.grouped && !kept && target().subgroup == target().workgroup;  // four rows at a time
   const int64_t step = !spec.grouped ? target().workgroup : together ? 4 : 1;
   if (!target().software) return chunks_of(rows, static_cast<uint32_t>(step));
@@ -99,9 +98,7 @@ void norm_rows(NormKind kind, const NormRows& norm) {
     }
   }
   spec.quads = quads;
-  if (quads && spec.grouped && norm.out.defined()) {
-    spec.keep = static_cast<uint8_t>(keep_of(target(), norm.length)) & 3;
-  }
+  if (quads && spec.grouped && norm.out.defined()) spec.keep = keep_of(target(), norm.length);
   Launch launch;
   uint32_t* params = launch.params;
   for (uint32_t i = 0; i < kNormOperands; ++i) {

@@ -12,7 +12,6 @@
 #include "ops/launch.h"
 #include "ops/native.h"
 #include "ops/structured.h"
-#include "shader/kept.h"
 
 namespace torch_webgpu {
 namespace {
@@ -101,8 +100,7 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
   spec.quads = quads && along_memory;
   spec.grouped = wants_group(rows, length, along_memory);
   // The first walk of log_softmax's backward has no use for the result, so there is little to keep.
-  if (spec.quads && spec.grouped && kind != SoftmaxKind::log_softmax_backward)
-    spec.keep = static_cast<uint8_t>(keep_of(target(), length));
+  if (spec.quads && spec.grouped && kind != SoftmaxKind::log_softmax_backward) spec.keep = keep_of(target(), length);
   const int64_t width = spec.quads ? 4 : 1;
 
   Launch launch;

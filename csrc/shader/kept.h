@@ -11,18 +11,18 @@
 
 namespace torch_webgpu {
 
-constexpr uint32_t kKeptBlocks = 16;
-
-// How rows of so many elements are kept.
-enum class Keep : uint8_t {
-  no,     // they are too long, or the adapter has no use for it
-  whole,  // in whole blocks
-  cut,    // the last block is not full
+// How rows are kept: in so many blocks, or not at all. That is part of a kernel's key.
+struct Keep {
+  uint8_t blocks : 7;
+  uint8_t cut : 1;  // the last block is not full
 };
+
+// Rows that are too long are not kept, nor where the adapter has no use for it.
 inline Keep keep_of(const Target& target, int64_t elements) {
-  const int64_t block = 2 * 4 * int64_t{target.workgroup};
-  if (!target.software || target.subgroup != target.workgroup || elements > kKeptBlocks * block) return Keep::no;
-  return elements % block == 0 ? Keep::whole : Keep::cut;
+  constexpr int64_t kMostBlocks = 16;
+  const int64_t block = int64_t{8} * target.workgroup;
+  if (!target.software || target.subgroup != target.workgroup || elements > kMostBlocks * block) return {};
+  return {static_cast<uint8_t>((elements + block - 1) / block), elements % block != 0};
 }
 
 struct KeptValue {
@@ -34,10 +34,10 @@ struct KeptValue {
 // What all kernels that keep rows share.
 void use_kept(ShaderSource& source, Keep keep);
 // keep_<group>(block, values...)
-void print_keep(ShaderSource& source, const std::string& group, const std::vector<KeptValue>& values);
-// fold_kept(blocks, known) -> Sums: no_sums(), then fold(sums, known, block, values...) for all blocks in turn
-void print_fold_kept(ShaderSource& source, const std::vector<KeptValue>& values);
+void print_keep(ShaderSource& source, Keep keep, const std::string& group, const std::vector<KeptValue>& values);
+// fold_kept(known) -> Sums: no_sums(), then fold(sums, known, block, values...) for all blocks in turn
+void print_fold_kept(ShaderSource& source, Keep keep, const std::vector<KeptValue>& values);
 // result_kept(block, known) -> Pair: result_pair(known, values...)
-void print_result_kept(ShaderSource& source, const std::vector<KeptValue>& values);
+void print_result_kept(ShaderSource& source, Keep keep, const std::vector<KeptValue>& values);
 
 }  // namespace torch_webgpu

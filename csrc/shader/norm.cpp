@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "shader/kept.h"
-
 namespace torch_webgpu {
 namespace {
 
@@ -13,16 +11,15 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
 class Printer {
  public:
-  Printer(const NormSpec& spec, const Target& target)
-      : spec_(spec), source_(target), target_(target), keep_(static_cast<Keep>(spec.keep)) {}
+  Printer(const NormSpec& spec, const Target& target) : spec_(spec), source_(target), target_(target) {}
 
   std::string print() {
     const bool by_subgroup = spec_.grouped && target_.subgroup == target_.workgroup;
     for (uint32_t binding = 0; binding < binding_count(); ++binding) source_.bind(binding, element(binding));
     source_.use(Compute::f32);
     source_.use(std::string(spec_.kind == NormKind::forward ? "norm_forward" : "norm_backward") +
-                (keep_ == Keep::no ? "" : "_kept"));
-    if (keep_ != Keep::no) {
+                (spec_.keep.blocks ? "_kept" : ""));
+    if (spec_.keep.blocks) {
       print_kept();
     } else if (spec_.grouped) {
       source_.use("norm_rows");
@@ -76,19 +73,19 @@ class Printer {
   }
   // Rows and weights in registers.
   void print_kept() {
-    use_kept(source_, keep_);
+    use_kept(source_, spec_.keep);
     source_.use("norm_kept");
     const auto value = [&](NormOperand operand, const std::string& absent) {
       return KeptValue{name(operand), has(operand) ? "" : "Pair(vec4<f32>(" + absent + "), vec4<f32>(" + absent + "))"};
     };
     std::vector<KeptValue> values{value(NormOperand::x, "")};
     if (spec_.kind == NormKind::backward) values.push_back(value(NormOperand::grad, ""));
-    print_keep(source_, "row", values);
+    print_keep(source_, spec_.keep, "row", values);
     const std::vector<KeptValue> weights{value(NormOperand::weight, "1.0"), value(NormOperand::bias, "")};
-    print_keep(source_, "weights", weights);
+    print_keep(source_, spec_.keep, "weights", weights);
     values.insert(values.end(), weights.begin(), weights.end());
-    print_fold_kept(source_, values);
-    print_result_kept(source_, values);
+    print_fold_kept(source_, spec_.keep, values);
+    print_result_kept(source_, spec_.keep, values);
     for (const NormOperand operand : {NormOperand::x, NormOperand::grad, NormOperand::weight, NormOperand::bias}) {
       const std::string load = "load_" + name(operand) + "(start, i";
       source_.print("fn pair_of_" + name(operand) + "(start: u32, i: u32) -> Pair {\n  return Pair(" + load + "), " +
@@ -202,7 +199,6 @@ class Printer {
   const NormSpec& spec_;
   ShaderSource source_;
   const Target& target_;
-  const Keep keep_;
 };
 
 }  // namespace

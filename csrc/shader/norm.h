@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shader/dtype.h"
+#include "shader/kept.h"
 #include "shader/source.h"
 
 namespace torch_webgpu {
@@ -34,10 +35,10 @@ struct NormSpec {
   uint8_t root_mean_square : 1;  // distances are from zero, not from the mean
   uint8_t grouped : 1;           // a workgroup per row, not an invocation
   uint8_t quads : 1;             // four neighbours of a row are loaded at once
-  uint8_t keep : 2;              // Keep, of rows in quads
-  uint8_t : 3;
+  uint8_t : 5;
   Place operands[kNormOperands];
-  uint8_t unused[5];
+  Keep keep;  // of rows in quads
+  uint8_t unused[4];
 };
 static_assert(sizeof(NormSpec) == 16);
 

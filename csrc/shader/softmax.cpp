@@ -1,7 +1,5 @@
 #include "shader/softmax.h"
 
-#include "shader/kept.h"
-
 namespace torch_webgpu {
 namespace {
 
@@ -29,7 +27,7 @@ class Printer {
     const bool by_subgroup = target_.subgroup == target_.workgroup;
     if (spec_.grouped && by_subgroup) source_.use_subgroups();
     source_.use(!spec_.grouped ? "softmax_lane" : by_subgroup ? "softmax_subgroup" : "softmax_group");
-    if (spec_.keep) {
+    if (spec_.keep.blocks) {
       print_kept();
     } else if (spec_.grouped && by_subgroup) {
       source_.use("softmax_rows");
@@ -83,7 +81,7 @@ class Printer {
 
   // Rows in registers: what was computed of them for the first walk need not be for the second.
   void print_kept() {
-    use_kept(source_, static_cast<Keep>(spec_.keep));
+    use_kept(source_, spec_.keep);
     source_.use("softmax_kept");
     std::vector<KeptValue> values;
     if (kind_ == SoftmaxKind::softmax) {
@@ -96,8 +94,8 @@ class Printer {
       source_.use("softmax_kept_backward");
       values = {{"grad", ""}, {"y", ""}};
     }
-    print_keep(source_, "row", values);
-    print_result_kept(source_, values);
+    print_keep(source_, spec_.keep, "row", values);
+    print_result_kept(source_, spec_.keep, values);
   }
 
   // Four elements of a row; those beyond its end are beyond().

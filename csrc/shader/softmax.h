@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shader/dtype.h"
+#include "shader/kept.h"
 #include "shader/source.h"
 
 namespace torch_webgpu {
@@ -21,7 +22,7 @@ struct SoftmaxSpec {
   uint8_t rank;                       // of what is not the row
   uint8_t grouped;                    // a workgroup per row, not an invocation
   uint8_t quads;                      // four neighbours of a row are loaded at once
-  uint8_t keep;                       // Keep, of rows in quads
+  Keep keep;                          // of rows in quads
   uint8_t unused[4];
 };
 static_assert(sizeof(SoftmaxSpec) == 16);
