@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "runtime/driver_threads.h"
 #include "runtime/error.h"
 
 namespace torch_webgpu {
@@ -309,6 +310,7 @@ void Device::request_device(WGPUAdapter adapter) {
   api.SupportedFeaturesFreeMembers(supported);
   if (!opened.device) throw UnavailableError("the adapter " + info.name + " gave no device: " + opened.message);
   handle = opened.device;
+  if (info.software) spread_driver_threads();
   if (has_f16) features.emplace_back("shader-f16");
   if (has_timestamps) features.emplace_back("timestamp-query");
   if (has_subgroups) features.emplace_back("subgroups");
