@@ -23,7 +23,10 @@ ROOT = Path(__file__).parents[1]
 SECONDS = 900  # of one row: LLVM may take ten for a kernel, a hang takes for ever
 
 # What would change the measurement, unless the row sets it.
-CLEARED = ("LP_NUM_THREADS", "TORCH_WEBGPU_FALLBACK", "TORCH_WEBGPU_SYNC", "TORCH_DEVICE_BACKEND_AUTOLOAD")
+CLEARED = (
+    *("LP_NUM_THREADS", "TORCH_DEVICE_BACKEND_AUTOLOAD"),
+    *("TORCH_WEBGPU_FALLBACK", "TORCH_WEBGPU_SYNC", "TORCH_WEBGPU_PIN"),
+)
 
 STYLES = {Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.ERROR: "bold red"}
 

@@ -2,6 +2,7 @@
 struct Pair { a: vec4<f32>, b: vec4<f32>, }
 
 var<private> lane_index: u32;
+// From the parameters, though a kernel knows it: drivers would write out a loop over a constant.
 fn block_count() -> u32 { return (steps() + 2u * WORKGROUP - 1u) / (2u * WORKGROUP); }
 fn place(block: u32) -> u32 { return block * 2u * WORKGROUP + lane_index; }
 // What is beyond the end of a row counts for `rest`.

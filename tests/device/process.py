@@ -13,7 +13,7 @@ RUNTIMES = ("dawn", "wgpu")
 SECONDS = 120  # importing torch takes 1.5 s on an idle machine and no script computes much: what takes longer hangs
 
 # What would choose another device than the script expects.
-_OURS = ("TORCH_WEBGPU_RUNTIME", "TORCH_WEBGPU_ADAPTER", "TORCH_WEBGPU_SYNC", "TORCH_WEBGPU_FALLBACK")
+_OURS = tuple(f"TORCH_WEBGPU_{name}" for name in ("RUNTIME", "ADAPTER", "SYNC", "FALLBACK", "PIN"))
 
 
 def run(script: str | Path, *, seconds: float = SECONDS, **environment: str) -> subprocess.CompletedProcess[str]:
