@@ -9,10 +9,12 @@
 
 #include <chrono>
 
+#include "bindings/bindings.h"
 #include "device/allocator.h"
 #include "device/context.h"
 #include "device/fallback.h"
 #include "device/generator.h"
+#include "device/memory_limit.h"
 
 namespace py = pybind11;
 
@@ -32,6 +34,8 @@ py::dict device_properties() {
   LIMIT(maxComputeWorkgroupStorageSize);
   LIMIT(maxComputeInvocationsPerWorkgroup);
   LIMIT(maxComputeWorkgroupSizeX);
+  LIMIT(maxComputeWorkgroupSizeY);
+  LIMIT(maxComputeWorkgroupSizeZ);
   LIMIT(maxComputeWorkgroupsPerDimension);
 #undef LIMIT
   py::dict properties;
@@ -73,7 +77,8 @@ std::map<std::string, uint64_t> counters() {
           {"bind_group_hits", stream.bind_group_hits},
           {"bind_group_misses", stream.bind_group_misses},
           {"kernels_compiled", stream.kernels_compiled},
-          {"kernels_cached", stream.kernels_cached}};
+          {"kernels_cached", stream.kernels_cached},
+          {"kernel_bytes", stream.kernel_bytes}};
 }
 
 c10::DeviceAllocator& device_allocator() { return *c10::getDeviceAllocator(kDeviceType); }
@@ -101,12 +106,21 @@ double time_add(int64_t elements, int64_t repeats, bool dry) {
   return best;
 }
 
+// Lets Ctrl-C end a wait for the device: the main thread runs the handlers of signals that came, and raises what they
+// raise.
+void check_signals() {
+  if (!Py_IsInitialized()) return;
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
 }  // namespace
 }  // namespace torch_webgpu
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   using namespace torch_webgpu;
   const auto without_gil = py::call_guard<py::gil_scoped_release>();
+  Stream::set_interrupt(&check_signals);
   py::register_local_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);
@@ -137,6 +151,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("reset_peak_memory_stats", [] { device_allocator().resetPeakStats(0); });
   m.def("reset_accumulated_memory_stats", [] { device_allocator().resetAccumulatedStats(0); });
   m.def("mem_get_info", [] { return device_allocator().getMemoryInfo(0); });
+  m.def("set_memory_limit", &set_memory_limit);
   m.def("fallback_counts", &fallback_counts);
   m.def("reset_fallback_counts", &reset_fallback_counts);
   m.def("fallback_mode", [] {
@@ -154,6 +169,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   });
   m.def("default_generator",
         [] { return py::reinterpret_steal<py::object>(THPGenerator_initDefaultGenerator(default_generator())); });
-  m.def("lose_device", [] { runtime().device.destroy(); }, "For tests: as if the adapter had been pulled out.");
+  m.def(
+      "lose_device", [] { runtime().stream.lose_device(); }, without_gil,
+      "For tests: as if the adapter had been pulled out.");
+  bind_kernels(m);
+  bind_tapes(m);
+  bind_formulas(m);
+  bind_profile(m);
   m.def("time_add", &time_add, py::arg("elements"), py::arg("repeats"), py::arg("dry"));
 }

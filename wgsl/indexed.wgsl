@@ -17,3 +17,6 @@ fn report(index: vec2<u32>, size: u32, dimension: u32) {
   atomicStore(&status[4], dimension);
   atomicStore(&status[5], size);
 }
+
+// A message of the host, by its number.
+fn complain(message: u32) { report(vec2<u32>(), message, 0xffffffffu); }

@@ -14,7 +14,10 @@ fn run(task: u32) {
   let end = min(i + span(), length());
   var place = line_place(line) + i * inner();
   var total = identity();
-  if (VARIANT == CARRY && block > 0u) { total = Acc(load_part(task - 1u), load_tag(task - 1u)); }
+  if (VARIANT == CARRY && block + carried() > 0u) {
+    let before = task + carried() - 1u;
+    total = Acc(load_part(before), load_tag(before));
+  }
   // Rounding errors grow with the block and the number of blocks, not with the line.
   while (i < end) {
     var local = identity();

@@ -10,7 +10,10 @@ fn run(task: u32) {
   var quad = base + block * span();
   let end = min(quad + span(), base + length());
   var total = identity();
-  if (VARIANT == CARRY && block > 0u) { total = Acc(load_part(task - 1u), load_tag(task - 1u)); }
+  if (VARIANT == CARRY && block + carried() > 0u) {
+    let before = task + carried() - 1u;
+    total = Acc(load_part(before), load_tag(before));
+  }
   while (quad < end) {
     var local = identity();
     let stop = min(quad + BLOCK, end);

@@ -15,9 +15,11 @@ fn half_key(a: f32) -> u32 {
   return select(bits | 0x8000u, bits ^ 0xffffu, magnitude != bits);
 }
 
-// The variant: whether the order is descending, and above that bit the words per key.
+fn goes_before(a: vec2<u32>, b: vec2<u32>) -> bool { return a.y < b.y || (a.y == b.y && a.x < b.x); }
+
+// The variant's lowest bits: whether the order is descending, and the words per key.
 const DESCENDING = (VARIANT & 1u) != 0u;
-const WORDS = VARIANT >> 1u;
+const WORDS = (VARIANT >> 1u) & 3u;
 
 fn ordered_key(a: T) -> vec2<u32> {
   let words = key(a);

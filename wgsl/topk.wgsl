@@ -1,6 +1,4 @@
 // The first `taken` elements of each block of a line, in order: keys and indices.
-fn goes_before(a: vec2<u32>, b: vec2<u32>) -> bool { return a.y < b.y || (a.y == b.y && a.x < b.x); }
-
 fn load_pair(place: u32) -> vec2<u32> {
   if (WORDS == 1u) { return vec2<u32>(load_keys(place), 0u); }
   return vec2<u32>(load_keys(place * 2u), load_keys(place * 2u + 1u));
@@ -35,6 +33,6 @@ fn run(task: u32) {
     put(list + at, words, i);
     if (filled == taken()) { last = load_pair(list + taken() - 1u); }
   }
-  // A short block at the end of a line is filled up with what sorts last.
-  for (; filled < taken(); filled++) { put(list + filled, vec2<u32>(0xffffffffu), 0u); }
+  // A short block at the end of a line is filled up with what goes last.
+  for (; filled < taken(); filled++) { put(list + filled, vec2<u32>(0xffffffffu), 0xffffffffu); }
 }

@@ -3,7 +3,11 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <sys/sysinfo.h>
 
+#include <atomic>
+
 #include "device/context.h"
+#include "device/memory_limit.h"
+#include "device/number.h"
 #include "runtime/error.h"
 
 namespace torch_webgpu {
@@ -11,6 +15,15 @@ namespace {
 
 using c10::CachingAllocator::Stat;
 using c10::CachingAllocator::StatArray;
+
+void report(const Buffer& buffer, bool allocated) {
+  if (!c10::memoryProfilingEnabled()) [[likely]]
+    return;
+  const PoolStats stats = runtime().pool.stats();
+  const auto size = static_cast<int64_t>(buffer.size_bytes);
+  c10::reportMemoryUsageToProfiler(buffer.address, allocated ? size : -size, stats.allocated_bytes,
+                                   stats.reserved_bytes, kDevice);
+}
 
 void set(StatArray& stats, uint64_t current, uint64_t peak, uint64_t allocated, uint64_t freed) {
   Stat& all = stats[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
@@ -20,6 +33,17 @@ void set(StatArray& stats, uint64_t current, uint64_t peak, uint64_t allocated, 
   all.freed = static_cast<int64_t>(freed);
 }
 
+std::atomic<size_t> memory_limit{0};
+
+void check_limit(size_t size_bytes) {
+  const size_t limit = memory_limit;
+  if (limit == 0) return;
+  const size_t allocated = runtime().pool.stats().allocated_bytes;
+  TORCH_CHECK_WITH(OutOfMemoryError, allocated + size_bytes <= limit, "webgpu: tried to allocate ", size_bytes,
+                   " bytes, but ", allocated, " of the ", limit,
+                   " bytes that set_per_process_memory_fraction() allows are in use");
+}
+
 class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t size_bytes) override {
@@ -27,8 +51,10 @@ class Allocator final : public c10::DeviceAllocator {
       runtime();  // an empty tensor needs a device too
       return {nullptr, kDevice};
     }
+    check_limit(size_bytes);
     try {
       Buffer* buffer = runtime().pool.allocate(size_bytes);
+      report(*buffer, true);
       return {buffer->address, buffer, &release_buffer, kDevice};
     } catch (const OutOfMemoryError& error) {
       TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
@@ -77,6 +103,11 @@ class Allocator final : public c10::DeviceAllocator {
   }
 };
 
+[[noreturn]] void throw_two_devices(c10::Device first, c10::Device second) {
+  TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two devices, ", first, " and ",
+              second, "!");
+}
+
 Allocator* const instance = new Allocator;  // tensors may outlive static destruction
 const c10::AllocatorRegisterer<kDeviceType> registered(instance);
 
@@ -84,14 +115,35 @@ const c10::AllocatorRegisterer<kDeviceType> registered(instance);
 
 c10::Allocator* allocator() { return instance; }
 
+void set_memory_limit(size_t size_bytes) { memory_limit = size_bytes; }
+
 void release_buffer(void* buffer) {
-  if (!in_bad_fork()) runtime().pool.release(static_cast<Buffer*>(buffer));
+  if (in_bad_fork()) return;
+  report(*static_cast<Buffer*>(buffer), false);
+  runtime().pool.release(static_cast<Buffer*>(buffer));
 }
 
 const Buffer* find_buffer(const void* address) {
   const Buffer* buffer = runtime().pool.find(address);
-  TORCH_CHECK(buffer, "webgpu: the storage's memory does not belong to the device");
+  // Memory that is not the device's is the host's: a number that this op does not take.
+  if (!buffer) throw_two_devices(kDevice, at::kCPU);
+  write_number(*buffer);
   return buffer;
+}
+
+void throw_no_memory(const at::TensorBase& tensor) {
+  if (tensor.device() != kDevice) throw_two_devices(kDevice, tensor.device());
+  TORCH_CHECK(false, "webgpu: a tensor of shape ", tensor.sizes(), " has no memory: its storage was resized to 0 bytes",
+              OpScope::suffix());
+}
+
+void check_same_device(c10::ArrayRef<const at::Tensor*> tensors) {
+  const at::Tensor* first = nullptr;
+  for (const at::Tensor* tensor : tensors) {
+    if (tensor->dim() == 0 && tensor->is_cpu()) continue;
+    if (!first) first = tensor;
+    if (tensor->device() != first->device()) throw_two_devices(first->device(), tensor->device());
+  }
 }
 
 }  // namespace torch_webgpu

@@ -1,6 +1,6 @@
 // PyTorch's view of the buffer pool.
 #pragma once
-#include <ATen/core/TensorBase.h>
+#include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 
 #include "runtime/buffer_pool.h"
@@ -21,8 +21,17 @@ inline const Buffer* buffer_of(const c10::Storage& storage) {
   return find_buffer(data.get());
 }
 
+// Throws for tensors of two devices. A 0-d tensor of the host counts for none: an op that takes it as a number does so
+// without its buffer, and one that asks for the buffer gets the same error.
+void check_same_device(c10::ArrayRef<const at::Tensor*> tensors);
+
+[[noreturn]] void throw_no_memory(const at::TensorBase& tensor);  // for one with elements
+
 inline const Buffer* buffer_of(const at::TensorBase& tensor) {
-  return buffer_of(tensor.unsafeGetTensorImpl()->unsafe_storage());
+  const Buffer* buffer = buffer_of(tensor.unsafeGetTensorImpl()->unsafe_storage());
+  if (!buffer && tensor.numel() > 0) [[unlikely]]
+    throw_no_memory(tensor);
+  return buffer;
 }
 
 }  // namespace torch_webgpu

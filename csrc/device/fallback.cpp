@@ -8,6 +8,8 @@
 #include <mutex>
 #include <string_view>
 
+#include "device/allocator.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -35,6 +37,15 @@ std::atomic<FallbackMode>& mode() {
   return current;
 }
 
+// The tensors among the arguments, which are the last on the stack.
+c10::SmallVector<const at::Tensor*, 8> tensors_of(const torch::jit::Stack& stack, size_t arguments) {
+  c10::SmallVector<const at::Tensor*, 8> tensors;
+  for (size_t i = stack.size() - arguments; i < stack.size(); ++i) {
+    if (stack[i].isTensor() && stack[i].toTensor().defined()) tensors.push_back(&stack[i].toTensor());
+  }
+  return tensors;
+}
+
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); }
 
 }  // namespace
@@ -54,6 +65,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
                "' has no webgpu kernel yet and runs on the CPU. See torch.webgpu.cpu_fallbacks(); set "
                "TORCH_WEBGPU_FALLBACK=error to forbid it or =quiet to silence this.");
   }
+  check_same_device(tensors_of(*stack, op.schema().arguments().size()));
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 

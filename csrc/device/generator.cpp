@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "device/context.h"
+#include "runtime/tape.h"
 
 namespace torch_webgpu {
 
@@ -29,6 +30,10 @@ Generator::Blocks Generator::take(uint64_t blocks) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Blocks taken{seed_, offset_};
   offset_ += blocks;
+  if (auto* tape = is_open() ? runtime().stream.recording() : nullptr) [[unlikely]] {
+    if (this != default_generator().unsafeGetGeneratorImpl()) tape->fail("it draws from a generator of its own");
+    tape->took_random_numbers(blocks);
+  }
   return taken;
 }
 

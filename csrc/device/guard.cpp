@@ -18,6 +18,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void setDevice(c10::Device device) const override { check_ordinal(device.index()); }
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::DeviceIndex deviceCount() const noexcept override { return is_available() ? 1 : 0; }
+  c10::DeviceCapability getDeviceCapability(c10::Device) const override {
+    c10::DeviceCapability result;
+    auto& types = result.capability_data.supported_scalar_types;
+    types.has_Double = types.has_ComplexDouble = types.has_ComplexHalf = false;  // WGSL has no 64-bit floats
+    return result;
+  }
 
   c10::Stream getStream(c10::Device) const override { return only_stream(); }
   c10::Stream getDefaultStream(c10::Device) const override { return only_stream(); }

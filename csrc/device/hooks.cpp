@@ -3,6 +3,7 @@
 
 #include "device/context.h"
 #include "device/generator.h"
+#include "device/host_allocator.h"
 #include "device/storage.h"
 
 namespace torch_webgpu {
@@ -12,7 +13,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return is_available(); }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return is_open(); }
-  void init() const override { runtime(); }
+  void init() const override {}  // the first tensor opens the device; pin_memory() alone needs none
   c10::DeviceIndex deviceCount() const override { return is_available() ? 1 : 0; }
   c10::DeviceIndex getCurrentDevice() const override { return 0; }
   void setCurrentDevice(c10::DeviceIndex index) const override { check_ordinal(index); }
@@ -22,8 +23,8 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override { return exchangeDevice(index); }
   at::Device getDeviceFromPtr(void*) const override { return kDevice; }
-  // WebGPU stages uploads itself: plain host memory is as good as pinned memory gets.
-  c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetAllocator(c10::kCPU); }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return host_allocator(); }
+  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override { return default_generator(); }
   at::Generator getNewGenerator(c10::DeviceIndex index) const override {
     check_ordinal(index);

@@ -71,14 +71,6 @@ const PointwiseRow& elu_backward(const at::Tensor&, const at::Scalar&, const at:
   return is_result ? kEluBackwardOfResult : kEluBackward;
 }
 
-constexpr PointwiseRow kThreshold = make_row("threshold", "select(a, s1, le(a, s0))", kNoBool);
-
-const PointwiseRow& threshold(const at::Tensor& self, const at::Scalar& threshold, const at::Scalar& value) {
-  check_fits(self.scalar_type(), threshold);
-  check_fits(self.scalar_type(), value);
-  return kThreshold;
-}
-
 constexpr PointwiseRow kLogit = floats("logit", "logit(a)");
 constexpr PointwiseRow kLogitWithin = floats("logit", "logit(min(max(a, s0), s1))");
 constexpr PointwiseRow kLogitBackward = floats("logit_backward", "logit_backward(a, b)");
@@ -202,11 +194,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   ACTIVATION( elu,                             "elu(a, s0, s1, s2)")
   ACTIVATION( softplus,                        "softplus(a, s0, s1)")
   ACTIVATION( hardsigmoid,                     "hardsigmoid(a)")
-  ACTIVATION( hardshrink,                      "select(a, 0.0, within(a, -s0, s0))")
+  ROW(        hardshrink, , out,               "select(a, 0.0, within(a, -s0, s0))", kFloats | PointwiseRow::narrow_scalars, "activation")
   ACTIVATION( softshrink,                      "softshrink(a, s0)")
   ACTIVATION( leaky_relu,                      "select(a * s0, a, a > 0.0)")
   ACTIVATION( glu,                             "a * sigmoid(b)")
-  CHOICE(     threshold, , out,                threshold)
+  ROW(        threshold, , out,                "select(a, s1, le(a, s0))", kNoBool | PointwiseRow::narrow_scalars, nullptr)
   STUB(       hardswish_stub,                  "a * hardsigmoid(a)", kFloats, "activation")
   STUB(       prelu_stub,                      "select(b * a, a, a > 0.0)", kFloats, nullptr)
 

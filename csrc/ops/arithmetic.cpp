@@ -7,7 +7,9 @@
 #include <ATen/ops/conj_physical_native.h>
 #include <ATen/ops/div_meta.h>
 #include <ATen/ops/floor_divide_native.h>
+#include <ATen/ops/gcd_meta.h>
 #include <ATen/ops/isnan_native.h>
+#include <ATen/ops/lcm_meta.h>
 #include <ATen/ops/logical_and_native.h>
 #include <ATen/ops/logical_not_native.h>
 #include <ATen/ops/logical_or_native.h>
@@ -42,10 +44,8 @@ constexpr PointwiseRow kRootInverse = make_row("pow", "rsqrt(a)");
 
 void pow_scalar(at::TensorIteratorBase& iterator, const at::Scalar& given) {
   const at::ScalarType dtype = iterator.common_dtype();
-  // The exponent is a number of the dtype, as on the CPU.
-  const at::Scalar exponent = dtype == at::kHalf       ? at::Scalar(static_cast<float>(given.to<c10::Half>()))
-                              : dtype == at::kBFloat16 ? at::Scalar(static_cast<float>(given.to<c10::BFloat16>()))
-                                                       : given;
+  // The exponent is a number of the dtype, as on the CPU, which lets that of a float32 become infinite.
+  const at::Scalar exponent = dtype == at::kFloat ? given : fitted(dtype, given);
   const bool floating = at::isFloatingType(dtype);
   const auto is = [&](double value) { return !exponent.isComplex() && exponent.equal(value); };
   const PointwiseRow& row = is(2)                 ? kSquare
@@ -73,6 +73,23 @@ struct Divide {
                                 : dtype == at::kBFloat16 ? kDivTruncBFloat16
                                                          : kDivTrunc;
     elementwise(op, !mode ? kDivTrue : *mode == "trunc" ? trunc : kDivFloor, dtype);
+  }
+};
+
+// The magnitude of the smallest integer is itself in every integer dtype; the signs that follow from it are the CPU's.
+constexpr uint16_t kCounts = kIntegers | kNoBool;
+#define GCD_ROWS(name, before, after)                                                                     \
+  {make_row(name, before "gcd(abs(a), abs(b))" after, kCounts),                                           \
+   make_row(name, before "gcd(load_i16(store_i16(abs(a))), load_i16(store_i16(abs(b))))" after, kCounts), \
+   make_row(name, before "gcd(load_i8(store_i8(abs(a))), load_i8(store_i8(abs(b))))" after, kCounts)}
+constexpr PointwiseRow kGcd[] = GCD_ROWS("gcd", "", ""), kLcm[] = GCD_ROWS("lcm", "lcm(a, b, ", ")");
+
+template <const auto& Rows>
+struct CommonFactor {
+  template <class Op>
+  static void run(Op& op, const at::Tensor&, const at::Tensor&) {
+    const at::ScalarType dtype = op.common_dtype();
+    elementwise(op, Rows[dtype == at::kShort ? 1 : dtype == at::kChar ? 2 : 0], dtype);
   }
 };
 
@@ -155,6 +172,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
     native<&Op::inplace>(library, "pow_.Tensor");
   }
   register_forms<Forms<at::meta::structured_div_Tensor_mode, Divide>>(library, "div", "Tensor_mode", "out_mode");
+  list_formula("gcd", kGcd[0]);
+  list_formula("lcm", kLcm[0]);
+  register_forms<Forms<at::meta::structured_gcd, CommonFactor<kGcd>>>(library, "gcd", "", "out");
+  register_forms<Forms<at::meta::structured_lcm, CommonFactor<kLcm>>>(library, "lcm", "", "out");
   NATIVE(     pow,       _Tensor_Scalar, Tensor_Scalar_out, pow_Tensor_Scalar_out)
   NATIVE(     round,     _decimals, decimals_out, round_decimals_out)
   NATIVE(     nextafter, ,         out,          nextafter_out)

@@ -1,11 +1,9 @@
-// Moving elements to places known beforehand: cat, flip, roll, tril, triu, eye, triangles' indices, channel_shuffle,
+// Moving elements to places known beforehand: flip, roll, tril, triu, eye, triangles' indices, channel_shuffle,
 // repeat_interleave, the backward of unfold, linspace.
-#include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/cat_meta.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linspace.h>
@@ -39,37 +37,6 @@ constexpr IndexedRow kUnfoldBackward{"unfold_backward",
                                      "  sum = add(sum, load1(i1 + fold * x(3u) + (d0 - fold * x(1u)) * x(4u)));"
                                      "  fold += 1u;"
                                      "} return sum;"};
-
-struct Cat {
-  using Op = Structured<at::meta::structured_cat>;
-  static void run(Op& op, const at::ITensorListRef& tensors, int64_t dim) {
-    const auto found = op.meta(tensors, dim);
-    const at::Tensor& out = op.outputs[0];
-    if (op.form == Form::out) {
-      at::assert_no_internal_overlap(out);
-      for (const at::Tensor& tensor : tensors) at::assert_no_overlap(out, tensor);
-    }
-    if (out.numel() == 0) return;
-    int64_t begin = 0;
-    for (const at::Tensor& tensor : tensors) {
-      if (tensor.dim() == 1 && tensor.size(0) == 0) continue;  // of any rank, by an old custom
-      const int64_t size = tensor.size(found.dim);
-      if (tensor.numel() > 0) out.narrow(found.dim, begin, size).copy_(tensor);
-      begin += size;
-    }
-  }
-  static at::Tensor functional(const at::ITensorListRef& tensors, int64_t dim) {
-    Op op(Form::functional);
-    run(op, tensors, dim);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::ITensorListRef& tensors, int64_t dim, at::Tensor& out) {
-    Op op(Form::out);
-    op.outputs[0] = out;
-    run(op, tensors, dim);
-    return out;
-  }
-};
 
 at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
   const auto flipped = at::dim_list_to_bitset(dims, self.dim());
@@ -246,8 +213,6 @@ using Tril = Triangle<at::meta::structured_tril, kTril>;
 using Triu = Triangle<at::meta::structured_triu, kTriu>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("cat", &Cat::functional);
-  library.impl("cat.out", &Cat::out);
   library.impl("flip", &flip);
   library.impl("roll", &roll_along);
   library.impl("tril", &Tril::functional);

@@ -1,6 +1,8 @@
 // What every device owes PyTorch: empty tensors, views, resizing, and storages set by hand.
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/ResizeCommon.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -23,19 +25,32 @@ void check_options(std::optional<at::Layout> layout, std::optional<at::Device> d
   TORCH_CHECK(!c10::pinned_memory_or_default(pin_memory), "Only dense CPU tensors can be pinned");
 }
 
+// With torch.use_deterministic_algorithms(True) new memory holds NaN or the largest integer.
+bool fills_new_memory(at::ScalarType dtype) {
+  const auto& context = at::globalContext();
+  return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory() &&
+         (dtype_of(dtype) || dtype == at::kComplexFloat);
+}
+
+at::Tensor filled(at::Tensor made) {
+  if (fills_new_memory(made.scalar_type())) [[unlikely]]
+    at::native::fill_empty_deterministic_(made);
+  return made;
+}
+
 at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                  std::optional<at::Device> device, std::optional<bool> pin_memory,
                  std::optional<at::MemoryFormat> format) {
   check_options(layout, device, pin_memory);
-  return empty_tensor(sizes, {}, c10::dtype_or_default(dtype), format);
+  return filled(empty_tensor(sizes, {}, c10::dtype_or_default(dtype), format));
 }
 
 at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout> layout, std::optional<at::Device> device,
                          std::optional<bool> pin_memory) {
   check_options(layout, device, pin_memory);
-  if (sizes.empty()) return empty_tensor({}, {}, c10::dtype_or_default(dtype));
-  return empty_tensor(sizes, strides, c10::dtype_or_default(dtype));
+  if (sizes.empty()) return filled(empty_tensor({}, {}, c10::dtype_or_default(dtype)));
+  return filled(empty_tensor(sizes, strides, c10::dtype_or_default(dtype)));
 }
 
 // Zeros that take no memory: what autograd makes of a gradient that is known to be none.
@@ -60,13 +75,18 @@ void grow_to_fit(const at::Tensor& tensor) {
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {
   if (self.sizes() != sizes) self.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
   if (format) self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
+  const auto bytes_before = static_cast<int64_t>(self.storage().nbytes());
   grow_to_fit(self);
+  if (fills_new_memory(self.scalar_type())) [[unlikely]]
+    at::native::fill_resize_deterministic_(self, bytes_before);
   return self;
 }
 
 at::Tensor& set_storage(at::Tensor& self, at::Storage source, int64_t offset, at::IntArrayRef sizes,
                         at::IntArrayRef strides) {
   at::native::checkSetStorage(self, std::move(source), offset, sizes, strides);
+  // Refuses negative strides, which at an offset may seem to fit.
+  if (strides.data()) (void)at::detail::computeStorageNbytes(sizes, strides, self.element_size());
   self.unsafeGetTensorImpl()->set_storage_offset(offset);
   if (strides.data() == nullptr) {
     self.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);

@@ -11,9 +11,9 @@ using TensorMeta = at::meta::structured_clamp_Tensor;
 using OptionalScalar = std::optional<at::Scalar>;
 using OptionalTensor = std::optional<at::Tensor>;
 
-constexpr PointwiseRow kScalars = make_row("clamp", "min(max(a, s0), s1)", kNoBool);
-constexpr PointwiseRow kScalarMin = make_row("clamp", "max(a, s0)");
-constexpr PointwiseRow kScalarMax = make_row("clamp", "min(a, s0)");
+constexpr PointwiseRow kScalars = make_row("clamp", "min(max(a, s0), s1)", kNoBool | PointwiseRow::narrow_scalars);
+constexpr PointwiseRow kScalarMin = make_row("clamp", "max(a, s0)", PointwiseRow::narrow_scalars);
+constexpr PointwiseRow kScalarMax = make_row("clamp", "min(a, s0)", PointwiseRow::narrow_scalars);
 constexpr PointwiseRow kTensors = make_row("clamp", "min(max(a, b), c)", kNoBool);
 constexpr PointwiseRow kTensorMin = make_row("clamp", "max(a, b)");
 constexpr PointwiseRow kTensorMax = make_row("clamp", "min(a, b)");
@@ -23,8 +23,11 @@ void run(Structured<ScalarMeta>& op, const at::Tensor& self, const OptionalScala
     return bound ? at::OptionalScalarRef(*bound) : at::OptionalScalarRef();
   };
   op.meta(self, reference(min), reference(max));
-  if (min && max) return elementwise(op, kScalars, op.common_dtype(), {&*min, &*max});
-  elementwise(op, min ? kScalarMin : kScalarMax, op.common_dtype(), {min ? &*min : &*max});
+  const PointwiseRow& row = min && max ? kScalars : min ? kScalarMin : kScalarMax;
+  const auto bound = [&](const OptionalScalar& given) { return taken(row, op.common_dtype(), given.value_or(0)); };
+  const at::Scalar low = bound(min), high = bound(max);
+  if (min && max) return elementwise(op, row, op.common_dtype(), {&low, &high});
+  elementwise(op, row, op.common_dtype(), {min ? &low : &high});
 }
 
 void run(Structured<TensorMeta>& op, const at::Tensor& self, const OptionalTensor& min, const OptionalTensor& max) {

@@ -6,6 +6,7 @@
 
 #include "ops/indexed.h"
 #include "ops/structured.h"
+#include "runtime/messages.h"
 
 namespace torch_webgpu {
 namespace {
@@ -32,8 +33,14 @@ constexpr IndexedRow kNonzero{"nonzero",
                               "compact"};
 constexpr IndexedRow kSelect{"masked_select", EACH_SET("store(i0 + slot, load3(i3 + k));"), IndexedRow::acts, 2, 1,
                              "compact"};
+// x(4u): elements of the source, x(5u): the message where they are too few.
 constexpr IndexedRow kMaskedScatter{
-    "masked_scatter_", EACH_SET("store(i0 + k, load3(i3 + slot));"), IndexedRow::acts, 2, 1, "compact"};
+    "masked_scatter_",
+    EACH_SET("if (slot >= x(4u)) { complain(x(5u)); return; } store(i0 + k, load3(i3 + slot));"),
+    IndexedRow::acts | IndexedRow::checks,
+    2,
+    1,
+    "compact"};
 
 // A mask cut into pieces, with the number of set elements before each.
 class Compaction {
@@ -155,12 +162,12 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
               mask.scalar_type());
   const auto wide_mask = at::expand_inplace(self, mask, "masked_scatter_");
   if (self.numel() == 0) return self;
-  const Compaction compaction(*wide_mask);
-  const int64_t total = compaction.total();
-  TORCH_CHECK(total <= source.numel(), "Number of elements of source < number of ones in mask");
-  if (total == 0) return self;
   const at::Tensor work = self.contiguous();
-  compaction.launch(kMaskedScatter, work, source.contiguous()).run();
+  Compaction(*wide_mask)
+      .launch(kMaskedScatter, work, source.contiguous())
+      .extra(source.numel())
+      .extra(message_number("Number of elements of source < number of ones in mask"))
+      .run();
   if (!work.is_same(self)) self.copy_(work);
   return self;
 }

@@ -1,8 +1,13 @@
 #include "ops/convolution.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <tuple>
 
+#include "ops/epilogue.h"
 #include "ops/launch.h"
 #include "ops/lines.h"
 #include "ops/matmul.h"
@@ -51,6 +56,21 @@ class Product {
     if (operand == kBias) spec.has_bias = 1;
   }
 
+  // Instead of operands: the epilogue takes what would be stored.
+  void epilogue(const EpilogueCall& call, const at::Tensor& x, const at::Tensor& rows) {
+    epilogue_.emplace(*call.epilogue.text, x, rows, call.tensors, call.read_only);
+    epilogue_->bind(launch_);
+    epilogue_words_ = call.words;
+    spec.epilogue = call.epilogue.text;
+    spec.dtype[kOut] = static_cast<uint8_t>(DType::f32);
+    for (const auto& [operand, tensor, index] : {std::tuple{kX, &x, 0u}, {kRow, &rows, 1u}}) {
+      spec.dtype[operand] = static_cast<uint8_t>(kernel_dtype(tensor->scalar_type(), "convolution"));
+      spec.binding[operand] = static_cast<uint8_t>(index);
+    }
+    params.x_first = epilogue_->offset(0);
+    params.row_first = epilogue_->offset(1);
+  }
+
   // How many rows share what a lane loads: as many as registers hold where subgroups exchange them.
   int64_t tiles(int64_t rows, int64_t columns, int64_t groups) {
     const Target& adapter = target();
@@ -94,13 +114,17 @@ class Product {
     params.chunk = chunks.chunk;
     std::memcpy(launch_.params, &params, sizeof(params));
     launch_.param_words = sizeof(params) / 4;
+    if (epilogue_) epilogue_->pass(launch_, epilogue_words_);
     launch_.grid[0] = chunks.groups;
     set_key(launch_, Family::convolution, spec);
     launch_.print = &print;
     runtime().stream.dispatch(launch_);
+    if (epilogue_) epilogue_->copy_back();
   }
 
   Launch launch_;
+  std::optional<EpilogueBinder> epilogue_;
+  at::ArrayRef<uint32_t> epilogue_words_;
 };
 
 // What the kernels store, in whole words: the smaller dtypes are cut to size by a copy.
@@ -119,7 +143,8 @@ bool is_product(const Window& window, const Weight& weight, const View& out, con
          window.padding == Axes{} && is_line(out) && is_line(x);
 }
 
-void multiply(const Weight& weight, const at::Tensor& given, const View& out, const View& x, const at::Tensor& bias) {
+void multiply(const Weight& weight, const at::Tensor& given, const View& out, const View& x, const at::Tensor& bias,
+              const EpilogueCall* call) {
   const auto matrix = [](const View& view) {
     return view.tensor.as_strided({view.outer[0], view.outer[1], product(view.size)},
                                   {view.outer_stride[0], view.outer_stride[1], view.stride[2]});
@@ -127,6 +152,7 @@ void multiply(const Weight& weight, const at::Tensor& given, const View& out, co
   const int64_t images = out.outer[0];
   const at::Tensor expanded =
       given.as_strided({images, weight.rows, weight.channels}, {0, weight.row_stride, weight.channel_stride});
+  if (call) return matmul_into(*call, expanded, matrix(x));
   const at::Tensor target = matrix(out);
   matmul("convolution", target, expanded, matrix(x),
          bias.defined() ? bias.as_strided(target.sizes(), {0, bias.stride(0), 0}) : at::Tensor(), 1,
@@ -142,7 +168,7 @@ bool takes_lines(const Window& window, const Weight& weight) {
 
 // Floats in tiles, integers one by one.
 void convolve_general(const Window& window, bool transposed, const View& to, const View& x, const at::Tensor& kernel,
-                      const Weight& weight, const at::Tensor& bias) {
+                      const Weight& weight, const at::Tensor& bias, const EpilogueCall* call) {
   const bool tiled = to.tensor.scalar_type() == at::kFloat;
   Product product_of(tiled ? ConvolutionForm::output : ConvolutionForm::element);
   ConvolutionParams& params = product_of.params;
@@ -160,18 +186,23 @@ void convolve_general(const Window& window, bool transposed, const View& to, con
   const bool packed = tiled && params.column_tiles >= kPackFrom;
   if (packed && product_of.spec.shared && product(phases) == 1 && takes_lines(window, weight)) {
     const int64_t width = weight.kernel[2], padding = window.padding[2];
-    // A buffer that the bias is in too is bound once, by elements.
-    const bool shared = bias.defined() && buffer_of(x.tensor) == buffer_of(bias);
-    const int64_t before = shared ? -1 : transposed ? width - 1 - padding : padding;
+    // By elements where the bias is in the same buffer, which is bound once, or where the epilogue takes no fours.
+    const bool by_elements =
+        (bias.defined() && buffer_of(x.tensor) == buffer_of(bias)) || (call && call->epilogue.text->fours.empty());
+    const int64_t before = by_elements ? -1 : transposed ? width - 1 - padding : padding;
     tiles = product_of.line_tiles(to, x, width, params.step[2], before);
   }
   const at::Tensor rows = packed ? pack(kernel, weight, window.groups) : kernel;
   product_of.spec.packed = packed;
   product_of.spec.has_gap = product(phases) > 1;
-  product_of.operand(kOut, to.tensor);
-  product_of.operand(kX, x.tensor);
-  product_of.operand(kRow, rows);
-  if (bias.defined()) product_of.operand(kBias, bias);
+  if (call) {
+    product_of.epilogue(*call, x.tensor, rows);
+  } else {
+    product_of.operand(kOut, to.tensor);
+    product_of.operand(kX, x.tensor);
+    product_of.operand(kRow, rows);
+    if (bias.defined()) product_of.operand(kBias, bias);
+  }
   copy(params.gap, phases);
   copy(params.phase_size, size);
   copy(params.out_size, to.size);
@@ -218,7 +249,7 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
   if (out.numel() == 0) return;
   const Weight weight(View(kernel), window.groups, transposed);
   const View x(given), rounded(out);
-  if (is_product(window, weight, rounded, x)) return multiply(weight, kernel, rounded, x, bias);
+  if (is_product(window, weight, rounded, x)) return multiply(weight, kernel, rounded, x, bias, nullptr);
   const at::Tensor result = words_like(out);
   const DepthwiseKind kind = result.scalar_type() == at::kFloat && x.size[0] == 1
                                  ? depthwise_kind(window, transposed, weight.channels, weight.kernel)
@@ -226,9 +257,22 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
   if (kind != DepthwiseKind::none) {
     convolve_depthwise(window, transposed, kind, View(result), x, kernel, weight, bias);
   } else {
-    convolve_general(window, transposed, View(result), x, kernel, weight, bias);
+    convolve_general(window, transposed, View(result), x, kernel, weight, bias, nullptr);
   }
   if (!result.is_same(out)) out.copy_(result);
+}
+
+void convolve_into(const EpilogueCall& call, const Window& window, at::IntArrayRef sizes, const at::Tensor& given,
+                   const at::Tensor& kernel) {
+  // A layout without memory: the epilogue counts elements as if they lay dense in memory.
+  const at::Tensor layout = at::empty(sizes, at::TensorOptions(at::kMeta).dtype(at::kFloat));
+  if (layout.numel() == 0) return;
+  TORCH_CHECK_VALUE(window.groups == 1 && given.is_floating_point() && kernel.is_floating_point(),
+                    call.epilogue.text->label, ": takes floats in one group");
+  const Weight weight(View(kernel), 1, false);
+  const View x(given), out(layout);
+  if (is_product(window, weight, out, x)) return multiply(weight, kernel, out, x, {}, &call);
+  convolve_general(window, false, out, x, kernel, weight, {}, &call);
 }
 
 void convolve_weight(const Window& window, const at::Tensor& grad_weight, const at::Tensor& grad,

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "ops/matmul.h"
+
 namespace torch_webgpu {
 
 inline int64_t ceil_div(int64_t value, int64_t by) { return (value + by - 1) / by; }
@@ -57,6 +59,10 @@ struct Window {
 // out = x (*) weight + bias, or its transpose, of which `out` gives the size. The bias is contiguous, or undefined.
 void convolve(const Window& window, bool transposed, const at::Tensor& out, const at::Tensor& x,
               const at::Tensor& weight, const at::Tensor& bias);
+
+// The convolution's elements into an epilogue instead: `sizes` are the result's, images and channels first. One group.
+void convolve_into(const EpilogueCall& call, const Window& window, at::IntArrayRef sizes, const at::Tensor& x,
+                   const at::Tensor& weight);
 
 // The gradient of a weight that took x to pixels of `grad`; for a transposed convolution the two change places.
 void convolve_weight(const Window& window, const at::Tensor& grad_weight, const at::Tensor& grad, const at::Tensor& x);

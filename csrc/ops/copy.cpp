@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ops/elementwise.h"
+#include "ops/number.h"
 #include "ops/pointwise.h"
 
 namespace torch_webgpu {
@@ -34,14 +35,30 @@ at::TensorIterator copy_iterator(const at::Tensor& target, const at::Tensor& sou
       .build();
 }
 
+// The dtype of the same values that is not cut to size again.
+at::ScalarType computed(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kHalf:
+    case at::kBFloat16: return at::kFloat;
+    case at::kByte:
+    case at::kChar:
+    case at::kShort: return at::kInt;
+    default: return dtype;
+  }
+}
+
 void copy_on_device(const at::Tensor& source, const at::Tensor& target) {
   if (source.is_same(target)) return;
+  if (const auto number = known_number(source); number && source.scalar_type() == target.scalar_type()) {
+    target.fill_(*number);
+    return;
+  }
   auto iterator = copy_iterator(target, source);
   const at::ScalarType from = source.scalar_type(), to = target.scalar_type();
   if (from == to) return elementwise_bits(iterator, kCopy);
   if (dtype_of(from) && dtype_of(to)) {
     // Converts once: from what the source computes as to what the target stores.
-    return elementwise(iterator, kCopy, to == at::kBool ? at::kBool : from);
+    return elementwise(iterator, kCopy, to == at::kBool ? at::kBool : computed(from));
   }
   if (to == at::kComplexFloat && dtype_of(from)) {
     const at::Tensor parts = at::view_as_real(target);
@@ -115,10 +132,10 @@ at::Tensor resolved(const at::Tensor& tensor) {
 }
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
-  if (target.numel() == 0) return target;
   const auto broadcast = at::infer_size_dimvector(target.sizes(), self.sizes());
   TORCH_CHECK(at::IntArrayRef(broadcast) == target.sizes(), "output with shape ", target.sizes(),
               " doesn't match the broadcast shape ", at::IntArrayRef(broadcast));
+  if (target.numel() == 0) return target;
   if (self.is_conj() || self.is_neg()) return copy_from(resolved(self), target, false);
   if (target.is_conj() || target.is_neg()) {
     // Written through the plain view of the same memory, with the flags turned into values.
@@ -152,6 +169,8 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& target
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
+  TORCH_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
+  if (const auto number = known_number(self)) return *number;
   at::Tensor host = at::Tensor(at::detail::empty_cpu({}, self.scalar_type()));
   read_dense(self, host.mutable_data_ptr());
   return host.item();

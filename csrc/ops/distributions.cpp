@@ -8,7 +8,9 @@
 #include <cmath>
 
 #include "device/generator.h"
+#include "ops/indexed.h"
 #include "ops/random.h"
+#include "runtime/messages.h"
 
 namespace torch_webgpu {
 namespace {
@@ -26,6 +28,8 @@ constexpr PointwiseRow kBernoulli   = random_row("bernoulli", "lt(random_unit(bl
 constexpr PointwiseRow kSmallInts   = random_row("random", "random_small(block[lane])", "random_int", 4);
 constexpr PointwiseRow kLargeInts   = random_row("random", "random_large(block)", "random_int", 4, PointwiseRow::own_block);
 // clang-format on
+constexpr IndexedRow kDeviation{"normal", "if (!ge(load0(i0), zero)) { complain(x(0u)); }",
+                                IndexedRow::acts | IndexedRow::checks | IndexedRow::merges, 1, 0};
 
 void check_dtype(bool supported, const char* kernel, at::ScalarType dtype) {
   TORCH_CHECK_NOT_IMPLEMENTED(supported, "\"", kernel, "\" not implemented for '", toString(dtype), "'");
@@ -187,7 +191,15 @@ at::Tensor& random_to_(at::Tensor& self, int64_t end, OptionalGenerator generato
 // normal of tensors. PyTorch's templates ask std.min(), which is two more outputs than this needs.
 void check_std(const at::Tensor& std) {
   TORCH_CHECK(!std.is_complex(), "normal expects standard deviation to be non-complex");
-  TORCH_CHECK(std.numel() == 0 || at::amin(std).item<double>() >= 0, "normal expects all elements of std >= 0.0");
+  if (std.device().type() != kDeviceType || !std.is_floating_point()) {
+    TORCH_CHECK(std.numel() == 0 || at::amin(std).item<double>() >= 0, "normal expects all elements of std >= 0.0");
+    return;
+  }
+  Indexed(kDeviation, at::kFloat)
+      .iterate(std.sizes())
+      .operand(std, std.strides())
+      .extra(message_number("normal expects all elements of std >= 0.0"))
+      .run();
 }
 
 at::Tensor& normal_tensor_float_out(const at::Tensor& mean, double std, OptionalGenerator generator, at::Tensor& out) {

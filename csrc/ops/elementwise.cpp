@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "ops/launch.h"
+#include "ops/windows.h"
 
 namespace torch_webgpu {
 namespace {
@@ -99,7 +99,8 @@ class Elementwise {
       fits &= buffer->size_bytes <= max_binding_bytes();
       spec.bindings |= bind(launch, buffer) << (4 * i);
     }
-    for (int i = 1; i < operands; ++i) {
+    const bool computed = (row_.flags & PointwiseRow::returns_bool) == 0;  // the result is of the common dtype
+    for (int i = computed ? 0 : 1; i < operands; ++i) {
       const bool differs = places[i].bytes != 0 && spec.dtype(i) != common_dtype_;
       if (differs && size_bytes(common_dtype_) < 4 && common_dtype_ != DType::boolean && !bits_) {
         spec.common = 1 + static_cast<uint8_t>(common_dtype_);
@@ -140,6 +141,7 @@ class Elementwise {
     for (uint32_t s = 0; s < row_.scalars; ++s) write_scalar(&params[at.scalar(s)], compute_, **(scalars_.begin() + s));
     TORCH_INTERNAL_ASSERT(words_.size() == row_.words);
     std::copy(words_.begin(), words_.end(), &params[at.word(0)]);
+    if (row_.flags & PointwiseRow::random) launch.random_word = at.word(0);
     for (int i = 0; i < operands; ++i) {
       if (places[i].bytes == 0) {
         write_scalar(&params[at.value(i)], compute_,
@@ -218,52 +220,21 @@ class Elementwise {
   // Binds only the part of each buffer that is used. False when a part is still too large, or when two parts of one
   // buffer overlap and do not fit into one binding.
   static bool bind_windows(const at::TensorIteratorBase& iterator, Launch& launch, PointwiseSpec& spec, Place* places) {
-    struct Span {
-      const Buffer* buffer;
-      uint64_t begin, end;
-    };
-    c10::SmallVector<Span, kMaxOperands> spans;
-    const uint64_t limit = max_binding_bytes();
+    Part parts[kMaxOperands];
     for (int i = 0; i < iterator.ntensors(); ++i) {
-      if (places[i].bytes == 0) {
-        spans.push_back({nullptr, 0, 0});
-        continue;
-      }
+      if (places[i].bytes == 0) continue;
       const uint64_t begin = places[i].offset * places[i].bytes;
       uint64_t end = begin + places[i].bytes;
       for (int dim = 0; dim < iterator.ndim(); ++dim) end += (iterator.shape()[dim] - 1) * iterator.strides(i)[dim];
-      spans.push_back({buffer_of(iterator.tensor_base(i)), begin & ~(kWindowBytes - 1), (end + 15) & ~uint64_t{15}});
-    }
-    for (auto& span : spans) {
-      for (auto& other : spans) {
-        if (span.buffer != other.buffer || !span.buffer) continue;
-        const Span both{span.buffer, std::min(span.begin, other.begin), std::max(span.end, other.end)};
-        if (both.end - both.begin <= limit) {
-          span = other = both;
-        } else if (span.begin < other.end && other.begin < span.end &&
-                   (span.begin != other.begin || span.end != other.end)) {
-          return false;
-        }
-      }
-      if (span.end - span.begin > limit) return false;
+      parts[i] = {buffer_of(iterator.tensor_base(i)), begin, end, 0};
     }
     launch.binding_count = 0;
-    launch.windowed = true;
+    if (!bind_parts(launch, {parts, static_cast<size_t>(iterator.ntensors())})) return false;
     spec.bindings = 0;
     for (int i = 0; i < iterator.ntensors(); ++i) {
-      const Span& span = spans[i];
-      if (!span.buffer) continue;
-      const auto window = static_cast<uint32_t>(span.begin / kWindowBytes);
-      uint32_t index = 0;
-      while (index < launch.binding_count &&
-             (launch.bindings[index].buffer != span.buffer || launch.bindings[index].window != window)) {
-        ++index;
-      }
-      if (index == launch.binding_count) {
-        launch.bindings[launch.binding_count++] = {span.buffer, window, span.end - span.begin};
-      }
-      spec.bindings |= index << (4 * i);
-      places[i].offset -= static_cast<int64_t>(span.begin) / places[i].bytes;
+      if (places[i].bytes == 0) continue;
+      spec.bindings |= parts[i].binding << (4 * i);
+      places[i].offset -= static_cast<int64_t>(parts[i].begin) / places[i].bytes;
     }
     return true;
   }

@@ -30,7 +30,10 @@ at::Tensor& zero_(at::Tensor& self) {
 }
 
 at::Tensor& fill_scalar_(at::Tensor& self, const at::Scalar& value) {
-  check_fits(self.scalar_type(), value);
+  const at::ScalarType dtype = self.scalar_type();
+  // A single float16 or bfloat16 may become infinite, as on the CPU: that is how numbers become tensors.
+  const bool lenient = self.numel() == 1 && at::isReducedFloatingType(dtype) && !value.isComplex();
+  const at::Scalar fill = lenient ? at::Scalar(static_cast<float>(value.toDouble())) : fitted(dtype, value);
   auto iterator = nullary(self);
   if (self.scalar_type() == at::kComplexFloat) {
     // The eight bytes of a complex number, as an integer.
@@ -40,7 +43,7 @@ at::Tensor& fill_scalar_(at::Tensor& self, const at::Scalar& value) {
     const at::Scalar bits(bytes);
     elementwise_bits(iterator, kFill, {&bits});
   } else {
-    elementwise(iterator, kFill, self.scalar_type(), {&value});
+    elementwise(iterator, kFill, dtype, {&fill});
   }
   return self;
 }

@@ -1,10 +1,12 @@
 // Optimizers with fused=True: one launch per parameter and step.
+#include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/item.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -81,11 +83,21 @@ void update(const Step& step, const at::Tensor& param, const at::Tensor& gradien
   for (int i = 0; i < 5; ++i) {
     if (tensors[i].defined()) used[i] = dense ? tensors[i] : tensors[i].clone(at::MemoryFormat::Contiguous);
   }
-  run(kStep, at::kFloat, {param.numel(), 8},
-      {used[0], used[1], used[2], used[3], used[4], count, step.rate_tensor, step.scale},
-      {bits_of(step.rate), bits_of(step.beta1), bits_of(step.dampening), bits_of(step.beta2), bits_of(1 - step.beta2),
-       bits_of(std::log(step.beta1)), bits_of(std::log(step.beta2)), bits_of(step.decay), bits_of(step.eps)},
-      step.variant);
+  // In pieces that fit a binding: all tensors are dense, and walked in the order of memory.
+  const int64_t size = param.numel(), most_at_once = static_cast<int64_t>(max_binding_bytes() / 4) - 64;
+  for (int64_t begin = 0; begin < size; begin += most_at_once) {
+    const int64_t length = std::min(most_at_once, size - begin);
+    const auto piece = [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || length == size) return tensor;
+      return at::native::as_strided_tensorimpl(tensor, {length}, {1}, tensor.storage_offset() + begin);
+    };
+    run(kStep, at::kFloat, {length, 8},
+        {piece(used[0]), piece(used[1]), piece(used[2]), piece(used[3]), piece(used[4]), count, step.rate_tensor,
+         step.scale},
+        {bits_of(step.rate), bits_of(step.beta1), bits_of(step.dampening), bits_of(step.beta2), bits_of(1 - step.beta2),
+         bits_of(std::log(step.beta1)), bits_of(std::log(step.beta2)), bits_of(step.decay), bits_of(step.eps)},
+        step.variant);
+  }
   for (int i = 0; i < 5 && !dense; ++i) {
     if (tensors[i].defined()) tensors[i].copy_(used[i]);
   }

@@ -73,7 +73,9 @@ Tensor forward(const Sampling& how, const char* kernel, const Tensor& input, con
 std::tuple<Tensor, Tensor> backward(const Sampling& how, const char* kernel, const Tensor& grad_output,
                                     const Tensor& given, const Tensor& grid, std::array<bool, 2> wanted) {
   check(how, kernel, given, grid);
-  at::Context::alertNotDeterministic(how.spatial == 2 ? "grid_sampler_2d_backward" : "grid_sampler_3d_backward");
+  if (wanted[0]) {  // the gradient of the grid is a sum in order
+    at::Context::alertNotDeterministic(how.spatial == 2 ? "grid_sampler_2d_backward" : "grid_sampler_3d_backward");
+  }
   const Tensor input = given.contiguous();
   Tensor sums =
       wanted[0] ? at::zeros(input.sizes(), input.options().dtype(at::kFloat)) : empty_tensor({1}, {}, at::kFloat);

@@ -1,5 +1,6 @@
 // Counting by value: bincount, histc, histogram and histogramdd. PyTorch's own functions check and make edges, and call
 // the stubs that are registered here.
+#include <ATen/Context.h>
 #include <ATen/native/Histogram.h>
 #include <ATen/ops/_histogramdd_bin_edges_native.h>
 #include <ATen/ops/_histogramdd_from_bin_cts_native.h>
@@ -29,6 +30,7 @@ at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType dtype) {
 // Sums of `weights` where defined, else counts, of the bins in the int32 `index`.
 at::Tensor count(const at::Tensor& index, const at::Tensor& weights, int64_t bins) {
   const bool weighted = weights.defined();
+  if (weighted) at::Context::alertNotDeterministic("histogram with weights");  // floats, added in any order
   at::Tensor counts = zeros({bins}, weighted ? at::kFloat : at::kInt);
   run(kCount, at::kFloat, {index.numel()}, {index, weighted ? weights.contiguous() : weights, counts}, {bins},
       weighted ? 1 : 0);
@@ -66,7 +68,7 @@ void histogramdd(const at::Tensor& self, const std::optional<at::Tensor>& weight
   const at::Tensor weights = weight && weight->defined() ? weight->reshape({rows}) : at::Tensor();
   hist.copy_(count(index, weights, hist.numel()).view(hist.sizes()));
   if (!density) return;
-  hist.div_(hist.sum().item());
+  hist.div_(hist.sum());
   for (int64_t dim = 0; dim < dimensions; ++dim) {
     std::vector<int64_t> shape(dimensions, 1);
     shape[dim] = edges[dim].numel() - 1;

@@ -37,6 +37,7 @@ void index_add(const at::Tensor& self, const at::Tensor& out, int64_t dim, const
                const at::Tensor& source, const at::Scalar& alpha) {
   if (!self.is_same(out)) out.copy_(self);
   if (index.numel() == 0) return;
+  check_fits(out.scalar_type(), alpha);
   const bool scaled = alpha.isFloatingPoint() ? alpha.toDouble() != 1 : alpha.toLong() != 1;
   accumulate_along(kIndexAdd, Accumulate::sum, out, dim, index, scaled ? source.mul(alpha) : source);
 }

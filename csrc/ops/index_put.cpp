@@ -1,14 +1,17 @@
 // Writing by index tensors: index_put_, put_, index_copy, index_fill_.
 #include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/IndexingUtils.h>
 #include <ATen/native/TensorAdvancedIndexing.h>
 #include <ATen/native/TensorAdvancedIndexingUtils.h>
 #include <ATen/ops/index_copy_meta.h>
+#include <ATen/ops/index_put.h>
 #include <torch/library.h>
 
 #include "ops/accumulate.h"
+#include "ops/number.h"
 #include "ops/structured.h"
 
 namespace torch_webgpu {
@@ -20,8 +23,9 @@ constexpr IndexedRow kIndexPut{"index_put_", WRITES, kWrites | IndexedRow::runs 
 constexpr IndexedRow kPut{"put_", WRITES, kWrites | IndexedRow::wraps, 2, 0};
 constexpr IndexedRow kIndexCopy{"index_copy", WRITES, kWrites | IndexedRow::runs, 2, 0};
 constexpr IndexedRow kIndexFillTensor{"index_fill_", WRITES, kWrites | IndexedRow::wraps, 2, 0};
-constexpr IndexedRow kIndexFill{"index_fill_", "if (valid) { store(at, constant(0u)); }", kWrites | IndexedRow::wraps,
-                                1, 0};
+#define WRITES_NUMBER "if (valid) { store(at, constant(0u)); }"
+constexpr IndexedRow kIndexPutNumber{"index_put_", WRITES_NUMBER, kWrites | IndexedRow::wraps, 1, 0};
+constexpr IndexedRow kIndexFill{"index_fill_", WRITES_NUMBER, kWrites | IndexedRow::wraps, 1, 0};
 constexpr IndexedRow kIndexPutKeys = destination_row("index_put_", IndexedRow::wraps);
 constexpr IndexedRow kPutKeys = destination_row("put_", IndexedRow::wraps);
 
@@ -75,14 +79,17 @@ void write_places(const Places& places, const at::Tensor& value) {
   Dims strides(places.shape.size(), 0);
   for (int64_t d = 0; d < places.before; ++d) strides[d] = self.stride(d);
   for (int64_t d = places.before + count; d < self.dim(); ++d) strides[d - count + inner] = self.stride(d);
-  Indexed launch(kIndexPut);
-  launch.iterate(places.shape).operand(self, strides).operand(value, value.strides());
+  const auto number = known_number(value);
+  Indexed launch(number ? kIndexPutNumber : kIndexPut);
+  launch.iterate(places.shape).operand(self, strides);
+  if (!number) launch.operand(value, value.strides());
   for (size_t i = 0; i < places.indices.size(); ++i) {
     Dims index_strides(places.shape.size(), 0);
     for (int64_t d = 0; d < inner; ++d) index_strides[places.before + d] = places.indices[i].stride(d);
     const int64_t dim = places.indexed_dim(i);
     launch.index(places.indices[i], index_strides, self.size(dim), self.stride(dim), static_cast<int64_t>(i));
   }
+  if (number) launch.bits(*number, self.scalar_type());
   launch.run();
 }
 
@@ -124,9 +131,14 @@ at::Tensor& index_put_(at::Tensor& self, const Indices& indices, const at::Tenso
         "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
         "operation. This also applies to advanced indexing e.g. tensor[indices] = tensor");
   }
-  if (!accumulate) {
-    const auto [is_mask, mask] = at::native::canDispatchToMaskedFill(self, indices, given);
-    if (is_mask) return self.masked_fill_(mask, given.item());
+  if (!accumulate && given.numel() == 1) {
+    // PyTorch's check wants a value of the CPU; here one of the device serves as well, and stays there.
+    static const auto* of_cpu = new at::Tensor(at::detail::empty_cpu({}, at::kFloat));
+    const auto [is_mask, mask] = at::native::canDispatchToMaskedFill(self, indices, *of_cpu);
+    if (is_mask) {
+      const at::Tensor number = given.reshape({});
+      return self.masked_fill_(mask, number.is_alias_of(self) ? number.clone() : number);
+    }
   }
   const bool is_scalar = given.device() != self.device() && given.numel() == 1 && given.dim() == 0;
   at::Tensor value = is_scalar ? given.to(self.device()) : given;
@@ -217,7 +229,15 @@ struct IndexCopy {
     const at::Tensor& out = op.outputs[0];
     if (!self.is_same(out)) out.copy_(self);
     if (index.numel() == 0 || source.numel() == 0) return;
-    const at::Tensor target = at_least_1d(out), values = at_least_1d(source);
+    at::Tensor target = at_least_1d(out);
+    const at::Tensor values = at_least_1d(source);
+    if (at::globalContext().deterministicAlgorithms()) {  // an index that occurs twice: the last of its values stays
+      c10::List<std::optional<at::Tensor>> indices;
+      for (int64_t axis = 0; axis < wrapped; ++axis) indices.push_back(std::nullopt);
+      indices.push_back(at_least_1d(index));
+      at::index_put_(target, indices, values);
+      return;
+    }
     write_along(kIndexCopy, target, wrapped, index, values);
   }
   static at::Tensor functional(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/number.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -112,22 +114,8 @@ Indexed& Indexed::scalar(const at::Scalar& value, at::ScalarType dtype) {
 }
 
 Indexed& Indexed::bits(const at::Scalar& value, at::ScalarType dtype) {
-  uint32_t words[2] = {};
-  const auto copy = [&](auto number) { std::memcpy(words, &number, sizeof(number)); };
-  switch (dtype) {
-    case at::kFloat: copy(value.to<float>()); break;
-    case at::kHalf: copy(value.to<at::Half>()); break;
-    case at::kBFloat16: copy(value.to<at::BFloat16>()); break;
-    case at::kLong: copy(value.to<int64_t>()); break;
-    case at::kInt: copy(value.to<int32_t>()); break;
-    case at::kShort: copy(value.to<int16_t>()); break;
-    case at::kChar: copy(value.to<int8_t>()); break;
-    case at::kByte: copy(value.to<uint8_t>()); break;
-    case at::kBool: copy(value.to<bool>()); break;
-    case at::kComplexFloat: copy(value.to<c10::complex<float>>()); break;
-    default: kernel_dtype(dtype, row_.name);
-  }
-  return extra(words[0]).extra(words[1]);
+  const Number number = number_of(value, dtype, row_.name);
+  return extra(number.words[0]).extra(number.words[1]);
 }
 
 int64_t Indexed::steps() const {

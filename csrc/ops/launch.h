@@ -17,7 +17,7 @@ enum class Family : uint64_t {
   pointwise = 1,
   reduce,
   matmul,
-  arange,
+  join,
   softmax = 16,
   selection,
   convolution = 20,
@@ -26,6 +26,7 @@ enum class Family : uint64_t {
   recurrent = 26,
   factorization = 28,
   indexed = 32,
+  custom = 34,
   program = 100
 };
 
@@ -46,7 +47,7 @@ inline uint32_t bind(Launch& launch, const Buffer* buffer) {
   for (uint32_t i = 0; i < launch.binding_count; ++i) {
     if (launch.bindings[i].buffer == buffer) return i;
   }
-  launch.bindings[launch.binding_count] = {buffer};
+  launch.bindings[launch.binding_count] = {buffer, 0, 0};
   return launch.binding_count++;
 }
 

@@ -34,9 +34,6 @@ constexpr IndexedRow kMultilabelBackward{"multilabel_margin_loss_backward",
                                          1,
                                          "margin_loss"};
 
-// Scores as [samples, classes].
-at::Tensor table(const at::Tensor& tensor, int64_t samples) { return tensor.reshape({samples, -1}); }
-
 void check_floating(const at::Tensor& self, const char* name) {
   TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(self.scalar_type()), "\"", name, "\" not implemented for '",
                               toString(self.scalar_type()), "'");
@@ -73,7 +70,7 @@ struct Multi {
     TORCH_CHECK(target.scalar_type() == at::kLong, "expected scalar type Long but found ", target.scalar_type());
     check_floating(self, "multi_margin_loss_cpu_kernel");
     if (given_weight && given_weight->defined()) weight = given_weight->reshape({-1});
-    scores = table(self, samples);
+    scores = self.reshape({samples, classes});
     labels = target.reshape({samples});
   }
 
@@ -137,8 +134,8 @@ struct Multilabel {
   Multilabel(const at::Tensor& self, const at::Tensor& target) {
     at::native::multilabel_margin_loss_shape_check(samples, classes, self.dim(), self, target);
     check_floating(self, "multilabel_margin_loss_forward_out_frame");
-    scores = table(self, samples);
-    targets = table(target, samples);
+    scores = self.reshape({samples, classes});
+    targets = target.reshape({samples, classes});
   }
 
   // `marks` are one for each class that is a target; while they are being made, any table will do.
@@ -163,10 +160,6 @@ std::tuple<at::Tensor&, at::Tensor&> multilabel_out(const at::Tensor& self, cons
                                                     at::Tensor& out, at::Tensor& is_target) {
   const Multilabel loss(self, target);
   at::native::resize_output(is_target, target.sizes());
-  if (loss.samples == 0) {
-    at::native::resize_output(out, {0});
-    return {out, is_target};
-  }
   const at::Tensor marks = loss.run(kMarks, true, loss.scores);
   is_target.copy_(marks.view(target.sizes()));
   const bool each = reduction == at::Reduction::None && target.dim() > 1;
@@ -184,7 +177,7 @@ at::Tensor& multilabel_backward_out(const at::Tensor& grad, const at::Tensor& se
   const Multilabel loss(self, target);
   at::native::resize_output(grad_input, self.sizes());
   if (self.numel() == 0) return grad_input;
-  const at::Tensor slopes = loss.run(kMultilabelBackward, true, table(is_target, loss.samples));
+  const at::Tensor slopes = loss.run(kMultilabelBackward, true, is_target.reshape({loss.samples, loss.classes}));
   return finish_backward(slopes, grad, reduction, self, grad_input);
 }
 at::Tensor multilabel_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,

@@ -2,6 +2,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 
+#include "ops/number.h"
 #include "ops/pointwise.h"
 
 namespace torch_webgpu {
@@ -54,6 +55,9 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& mask, const at::Tens
   TORCH_CHECK(self.is_complex() || !value.is_complex(), "value cannot be converted to type ",
               toString(self.scalar_type()), " without overflow");
   if (value.is_cpu() || self.is_complex()) return fill_number(self, mask, value.item());
+  if (value.scalar_type() == self.scalar_type()) {
+    if (const auto number = known_number(value)) return fill_number(self, mask, *number);
+  }
   check(self, mask);
   at::TensorIteratorConfig config;
   auto iterator = configure(config, self, mask).add_const_input(value).build();

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/epilogue.h"
 #include "ops/launch.h"
+#include "ops/windows.h"
 
 namespace torch_webgpu {
 namespace {
@@ -26,11 +28,13 @@ struct Operand {
 struct Problem {
   int64_t rows, columns, depth, batches;
   Operand out, a, b, c;
+  bool transposed = false;
 
   int64_t work() const { return rows * columns * depth * batches; }
 
   // The product of the transposed matrices, which is the transposed product.
   void transpose() {
+    transposed = !transposed;
     std::swap(rows, columns);
     std::swap(a, b);
     std::swap(out.first, out.second);
@@ -108,15 +112,22 @@ Walk walk_of(const Operand& operand, int64_t lines, int64_t batches, bool four_l
   return Walk::elements;
 }
 
+bool stores_fours(const MatmulSpec& spec, const Problem& problem) {
+  if (const EpilogueText* text = spec.epilogue->text) {
+    return !text->fours.empty() && !problem.transposed && problem.columns % 4 == 0;
+  }
+  return problem.out.second == 1 && problem.columns % 4 == 0 && (problem.rows == 1 || problem.out.first % 4 == 0) &&
+         in_quads(problem.out, problem.batches);
+}
+
 void choose_walks(MatmulSpec& spec, const Problem& problem) {
   const bool by_vector = spec.kernel == static_cast<uint8_t>(MatmulKernel::vector);
-  const bool four_columns = problem.out.second == 1 && problem.columns % 4 == 0 &&
-                            (problem.rows == 1 || problem.out.first % 4 == 0) && in_quads(problem.out, problem.batches);
+  const bool four_columns = !by_vector && stores_fours(spec, problem);
   Walk a = walk_of(problem.a, problem.rows, problem.batches, !by_vector && spec.lines == 4);
   Walk b = walk_of(problem.b, problem.columns, problem.batches, !by_vector);
   // A buffer has one type.
   if (spec.binding[1] == spec.binding[2] && spec.dtype[1] != spec.dtype[2]) a = b = Walk::elements;
-  spec.walk[0] = static_cast<uint8_t>(four_columns && !by_vector ? Walk::across : Walk::elements);
+  spec.walk[0] = static_cast<uint8_t>(four_columns ? Walk::across : Walk::elements);
   spec.walk[1] = static_cast<uint8_t>(a);
   spec.walk[2] = static_cast<uint8_t>(b);
   spec.ragged = problem.depth % 4 != 0;
@@ -191,7 +202,23 @@ void multiply_in_parts(const char* name, const at::Tensor& out, const at::Tensor
   }
 }
 
-// Of nothing a sum is 0.
+// With bindings, dtypes and the parameters of operands in place: the rest, and off it goes.
+void dispatch(Launch& launch, MatmulSpec& spec, const Problem& problem, const Candidate& candidate) {
+  const bool in_lines = candidate.kernel == MatmulKernel::subgroup || candidate.kernel == MatmulKernel::vector;
+  if (in_lines) choose_walks(spec, problem);
+  const auto [groups, chunk] = grid_of(candidate.kernel, candidate.lines, problem);
+  launch.params[MatmulParams::kRows] = static_cast<uint32_t>(problem.rows);
+  launch.params[MatmulParams::kColumns] = static_cast<uint32_t>(problem.columns);
+  launch.params[MatmulParams::kDepth] = static_cast<uint32_t>(problem.depth);
+  launch.params[MatmulParams::kBatches] = static_cast<uint32_t>(problem.batches);
+  launch.params[MatmulParams::kChunk] = chunk;
+  launch.grid[0] = groups;
+  set_key(launch, Family::matmul, spec);
+  launch.print = &print;
+  runtime().stream.dispatch(launch);
+}
+
+// An empty inner dimension gives 0.
 void multiply_nothing(const at::Tensor& out, const at::Tensor& c, const at::Scalar& beta) {
   if (!c.defined()) {
     out.zero_();
@@ -199,6 +226,46 @@ void multiply_nothing(const at::Tensor& out, const at::Tensor& c, const at::Scal
   }
   if (!c.is_same(out)) out.copy_(c);
   out.mul_(beta);
+}
+
+// Halves the side along which the widest operand spans most memory, so that bindings can hold the parts.
+void multiply_halves(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                     const at::Tensor& c, const at::Scalar& alpha, const at::Scalar& beta, const Epilogue* epilogue) {
+  const at::Tensor operands[] = {out, a, b, c};
+  enum Side { batches, rows, columns, depth };
+  constexpr Side kRowSide[] = {rows, rows, depth, rows}, kColumnSide[] = {columns, depth, columns, columns};
+  const at::Tensor& large = widest(operands);
+  const auto which = static_cast<size_t>(&large - operands);
+  const int64_t dim = widest_dim(large);
+  if (dim < 0) throw_too_large(name, large);
+  const auto side_of = [&](size_t operand, int64_t d) {
+    const int64_t from_end = operands[operand].dim() - d;
+    return from_end == 1 ? kColumnSide[operand] : from_end == 2 ? kRowSide[operand] : batches;
+  };
+  const Side side = side_of(which, dim);
+  const int64_t size = large.size(dim), half = half_of(size);
+  const auto part = [&](size_t operand, int64_t begin, int64_t count) {
+    const at::Tensor& tensor = operands[operand];
+    for (int64_t d = 0; tensor.defined() && d < tensor.dim(); ++d) {
+      if (side_of(operand, d) == side) return tensor.narrow(d, begin, count);
+    }
+    return tensor;
+  };
+  if (side != depth) {
+    for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, size - half}}) {
+      const at::Tensor some = part(0, begin, count);
+      matmul(name, some, part(1, begin, count), part(2, begin, count), c.is_same(out) ? some : part(3, begin, count),
+             alpha, beta, epilogue);
+    }
+    return;
+  }
+  if (epilogue) throw_too_large(name, large);
+  // A sum in two parts is not to be rounded between them.
+  const bool exact = out.scalar_type() == at::kFloat || !out.is_floating_point();
+  const at::Tensor sum = exact ? out : empty_tensor(out.sizes(), {}, at::kFloat);
+  matmul(name, sum, part(1, 0, half), part(2, 0, half), c, alpha, beta);
+  matmul(name, sum, part(1, half, size - half), part(2, half, size - half), sum, alpha, 1);
+  if (!exact) out.copy_(sum);
 }
 
 }  // namespace
@@ -211,10 +278,9 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
     return;
   }
   TORCH_CHECK_NOT_IMPLEMENTED(out.scalar_type() != at::kBool, "\"", name, "\" not implemented for 'Bool'");
-  if (at::isIntegralType(out.scalar_type(), false)) {
-    check_fits(out.scalar_type(), alpha);
-    check_fits(out.scalar_type(), beta);
-  }
+  const at::ScalarType factors = at::isReducedFloatingType(out.scalar_type()) ? at::kFloat : out.scalar_type();
+  check_fits(factors, alpha);
+  check_fits(factors, beta);
   const auto shares = [&](const at::Tensor& input) { return input.defined() && buffer_of(input) == buffer_of(out); };
   if (shares(a) || shares(b) || (shares(c) && !c.is_same(out))) {
     // A buffer that is written is not read: out= may name a part of an operand's.
@@ -241,35 +307,63 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
   spec.compute = static_cast<uint8_t>(compute);
   Launch launch;
   const Operand* const operands[] = {&problem.out, &problem.a, &problem.b, &problem.c};
-  for (uint32_t i = 0; i < (spec.epilogue->adds ? 4u : 3u); ++i) {
+  const uint32_t operand_count = spec.epilogue->adds ? 4 : 3;
+  Part parts[4];
+  for (uint32_t i = 0; i < operand_count; ++i) parts[i] = part_of(*operands[i]->tensor);
+  if (!bind_parts(launch, {parts, operand_count})) {
+    multiply_halves(name, out, a, b, c, alpha, beta, epilogue);
+    return;
+  }
+  for (uint32_t i = 0; i < operand_count; ++i) {
     const at::Tensor& tensor = *operands[i]->tensor;
-    const Buffer* buffer = buffer_of(tensor);
-    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", name, ": a tensor of ",
-                tensor.storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
-                max_binding_bytes(), " bytes");
     spec.dtype[i] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), name));
-    spec.binding[i] = static_cast<uint8_t>(bind(launch, buffer));
+    spec.binding[i] = static_cast<uint8_t>(parts[i].binding);
     uint32_t* place = &launch.params[MatmulParams::offset(i)];
-    place[0] = static_cast<uint32_t>(tensor.storage_offset());
+    place[0] = static_cast<uint32_t>(offset_in(parts[i], tensor));
     place[1] = static_cast<uint32_t>(operands[i]->batch);
     place[2] = static_cast<uint32_t>(operands[i]->first);
     place[3] = static_cast<uint32_t>(operands[i]->second);
   }
-  const bool in_lines = candidate.kernel == MatmulKernel::subgroup || candidate.kernel == MatmulKernel::vector;
-  if (in_lines) choose_walks(spec, problem);
   write_scalar(&launch.params[MatmulParams::kScalars], compute, alpha);
   write_scalar(&launch.params[MatmulParams::kScalars + 2], compute, beta);
-  const auto [groups, chunk] = grid_of(candidate.kernel, candidate.lines, problem);
-  launch.params[MatmulParams::kRows] = static_cast<uint32_t>(problem.rows);
-  launch.params[MatmulParams::kColumns] = static_cast<uint32_t>(problem.columns);
-  launch.params[MatmulParams::kDepth] = static_cast<uint32_t>(problem.depth);
-  launch.params[MatmulParams::kBatches] = static_cast<uint32_t>(problem.batches);
-  launch.params[MatmulParams::kChunk] = chunk;
   launch.param_words = MatmulParams::kWords;
-  launch.grid[0] = groups;
-  set_key(launch, Family::matmul, spec);
-  launch.print = &print;
-  runtime().stream.dispatch(launch);
+  dispatch(launch, spec, problem, candidate);
+}
+
+void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor& b) {
+  const std::string& label = call.epilogue.text->label;
+  TORCH_CHECK_VALUE(
+      a.dim() == b.dim() && (a.dim() == 2 || (a.dim() == 3 && a.size(0) == b.size(0))) && a.size(-1) == b.size(-2),
+      label, ": ", a.sizes(), " and ", b.sizes(), " cannot be multiplied");
+  TORCH_CHECK_VALUE(a.is_floating_point() && b.is_floating_point(), label, ": takes floats");
+  const int64_t batches = a.dim() > 2 ? a.size(0) : 1;
+  Problem problem{a.size(-2),         b.size(-1),           a.size(-1),          batches,
+                  {nullptr, 0, 0, 0}, operand_of(a, false), operand_of(b, true), {nullptr, 0, 0, 0}};
+  if (problem.rows * problem.columns * problem.batches == 0) return;
+  const Candidate& candidate = choose(problem, Compute::f32);
+
+  MatmulSpec spec{};
+  spec.epilogue = &call.epilogue;
+  spec.kernel = static_cast<uint8_t>(candidate.kernel);
+  spec.lines = candidate.lines;
+  spec.compute = static_cast<uint8_t>(Compute::f32);
+  spec.transposed = problem.transposed;
+  EpilogueBinder binder(*call.epilogue.text, *problem.a.tensor, *problem.b.tensor, call.tensors, call.read_only);
+  Launch launch;
+  binder.bind(launch);
+  const Operand* const operands[] = {&problem.a, &problem.b};
+  for (uint32_t i = 0; i < 2; ++i) {
+    spec.dtype[i + 1] = static_cast<uint8_t>(kernel_dtype(operands[i]->tensor->scalar_type(), label.c_str()));
+    spec.binding[i + 1] = static_cast<uint8_t>(i);
+    uint32_t* place = &launch.params[MatmulParams::offset(i + 1)];
+    place[0] = binder.offset(i);
+    place[1] = static_cast<uint32_t>(operands[i]->batch);
+    place[2] = static_cast<uint32_t>(operands[i]->first);
+    place[3] = static_cast<uint32_t>(operands[i]->second);
+  }
+  binder.pass(launch, call.words);
+  dispatch(launch, spec, problem, candidate);
+  binder.copy_back();
 }
 
 }  // namespace torch_webgpu

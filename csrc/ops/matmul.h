@@ -13,4 +13,14 @@ namespace torch_webgpu {
 void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c = {},
             const at::Scalar& alpha = 1, const at::Scalar& beta = 0, const Epilogue* epilogue = nullptr);
 
+// a @ b, whose elements `epilogue`'s text takes. It binds `tensors`, some of which are only read: a bit each. Floats
+// alone; the epilogue lives as long as the process.
+struct EpilogueCall {
+  const Epilogue& epilogue;
+  at::TensorList tensors;
+  uint32_t read_only;
+  at::ArrayRef<uint32_t> words;
+};
+void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor& b);
+
 }  // namespace torch_webgpu

@@ -1,6 +1,7 @@
 // Registers a kernel that steps aside, to the counted CPU fallback, for tensors of a dtype that no kernel computes in
-// (complex numbers, quantized tensors, unsigned integers wider than a byte).
+// (complex numbers, quantized tensors, unsigned integers wider than a byte), and that refuses tensors of two devices.
 #pragma once
+#include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/boxing/impl/boxing.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -8,6 +9,7 @@
 
 #include <string>
 
+#include "device/allocator.h"
 #include "device/context.h"
 #include "device/fallback.h"
 #include "runtime/error.h"
@@ -32,6 +34,21 @@ bool is_computable(const T& argument) {
   }
 }
 
+// Calls visit(tensor) for an argument that is a tensor, or each of those in it. Index tensors come as lists of optional
+// tensors, and may be on the host: indexing moves them.
+template <class T, class Visit>
+void visit_tensors(const T& argument, const Visit& visit) {
+  if constexpr (std::is_same_v<T, at::Tensor>) {
+    if (argument.defined()) visit(argument);
+  } else if constexpr (std::is_same_v<T, std::optional<at::Tensor>>) {
+    if (argument && argument->defined()) visit(*argument);
+  } else if constexpr (std::is_same_v<T, at::TensorList> || std::is_same_v<T, at::ITensorListRef>) {
+    for (const at::Tensor& tensor : argument) {
+      if (tensor.defined()) visit(tensor);
+    }
+  }
+}
+
 template <auto Kernel, class Signature = decltype(Kernel)>
 struct Guarded;
 
@@ -42,6 +59,13 @@ struct Guarded<Kernel, Result (*)(Arguments...)> {
 
   static Result call(Arguments... arguments) {
     const OpScope scope(name);
+    bool here = true;
+    (visit_tensors(arguments, [&](const at::Tensor& tensor) { here &= tensor.device().type() == kDeviceType; }), ...);
+    if (!here) [[unlikely]] {
+      c10::SmallVector<const at::Tensor*, 8> tensors;
+      (visit_tensors(arguments, [&](const at::Tensor& tensor) { tensors.push_back(&tensor); }), ...);
+      check_same_device(tensors);
+    }
     if ((is_computable(arguments) && ...)) [[likely]]
       return Kernel(std::forward<Arguments>(arguments)...);
     return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(c10::BoxedKernel::makeFromFunction<&run_on_cpu>(),

@@ -2,14 +2,15 @@
 
 #include <ATen/TensorIterator.h>
 #include <ATen/native/ReduceOpsUtils.h>
+#include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/sum.h>
 
 #include <algorithm>
 
-#include "ops/launch.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "ops/reduce_rows.h"
+#include "ops/windows.h"
 
 namespace torch_webgpu {
 namespace {
@@ -80,6 +81,24 @@ size_t which(const at::Tensor& first, const at::Tensor& second = {}) {
   return (first.defined() ? 1 : 0) + (second.defined() ? 2 : 0);
 }
 
+// The first rows, then the rest, where each row has statistics of its own.
+void halve_rows(NormKind kind, const NormRows& norm, const Operands& operands) {
+  if (norm.share != 1 || norm.period != 0 || norm.rows == 1) throw_too_large(norm.name, widest(operands));
+  const int64_t half = half_of(norm.rows);
+  for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, norm.rows - half}}) {
+    const auto some = [&, begin = begin, count = count](const at::Tensor& tensor, int64_t length) {
+      if (!tensor.defined()) return tensor;
+      return at::native::as_strided_tensorimpl(tensor, {count, length}, {length, 1},
+                                               tensor.storage_offset() + begin * length);
+    };
+    NormRows part = norm;
+    part.rows = count;
+    for (at::Tensor* wide : {&part.out, &part.x, &part.grad}) *wide = some(*wide, norm.length);
+    for (at::Tensor* narrow : {&part.mean, &part.scale, &part.total, &part.moment}) *narrow = some(*narrow, 1);
+    norm_rows(kind, part);
+  }
+}
+
 }  // namespace
 
 void norm_rows(NormKind kind, const NormRows& norm) {
@@ -100,19 +119,23 @@ void norm_rows(NormKind kind, const NormRows& norm) {
   spec.quads = quads;
   if (quads && spec.grouped && norm.out.defined()) spec.keep = keep_of(target(), norm.length);
   Launch launch;
+  Part parts[kNormOperands];
+  for (uint32_t i = 0; i < kNormOperands; ++i) {
+    if (operands[i].defined()) parts[i] = part_of(operands[i]);
+  }
+  if (!bind_parts(launch, parts)) {
+    halve_rows(kind, norm, operands);
+    return;
+  }
   uint32_t* params = launch.params;
   for (uint32_t i = 0; i < kNormOperands; ++i) {
     params[NormParams::kOffsets + i] = 0;
     spec.operands[i].binding = kNormAbsent;
     if (!operands[i].defined()) continue;
-    const Buffer* buffer = buffer_of(operands[i]);
-    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", norm.name, ": a tensor of ",
-                operands[i].storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
-                max_binding_bytes(), " bytes");
     spec.operands[i].dtype = static_cast<uint8_t>(kernel_dtype(operands[i].scalar_type(), norm.name)) & 15;
-    spec.operands[i].binding = bind(launch, buffer) & 15;
+    spec.operands[i].binding = parts[i].binding & 15;
     const int64_t unit = quads && runs_along(static_cast<NormOperand>(i)) ? 4 : 1;
-    params[NormParams::kOffsets + i] = static_cast<uint32_t>(operands[i].storage_offset() / unit);
+    params[NormParams::kOffsets + i] = static_cast<uint32_t>(offset_in(parts[i], operands[i]) / unit);
   }
   const auto [groups, chunk] = grid_of(norm.rows, norm.length, spec);
   launch.grid[0] = groups;

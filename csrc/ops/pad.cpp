@@ -68,6 +68,8 @@ struct Pad {
   static at::Tensor functional(const at::Tensor& input, at::IntArrayRef padding) {
     Structured<Meta> op(Form::functional);
     op.meta(input, padding);
+    // PyTorch leaves it to each device whether the result is channels_last; on the CPU it is as the input.
+    op.outputs[0].unsafeGetTensorImpl()->empty_tensor_restride(input.suggest_memory_format());
     pad(mode, input, padding, op.outputs[0]);
     return std::move(op.outputs[0]);
   }

@@ -21,13 +21,11 @@
 #include <ATen/ops/fmin_meta.h>
 #include <ATen/ops/fmod_meta.h>
 #include <ATen/ops/frac_meta.h>
-#include <ATen/ops/gcd_meta.h>
 #include <ATen/ops/ge_meta.h>
 #include <ATen/ops/gt_meta.h>
 #include <ATen/ops/heaviside_meta.h>
 #include <ATen/ops/isneginf_meta.h>
 #include <ATen/ops/isposinf_meta.h>
-#include <ATen/ops/lcm_meta.h>
 #include <ATen/ops/le_meta.h>
 #include <ATen/ops/lerp_meta.h>
 #include <ATen/ops/lt_meta.h>
@@ -53,8 +51,8 @@ namespace {
 // clang-format off
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   //          name       overload  out overload  formula
-  POINTWISE(  add,       _Tensor,  out,          "add(a, mul(s0, b))")
-  POINTWISE(  sub,       _Tensor,  out,          "sub(a, mul(s0, b))")
+  ROW(        add,       _Tensor,  out,          "add(a, mul(s0, b))", PointwiseRow::narrow_scalars, nullptr)
+  ROW(        sub,       _Tensor,  out,          "sub(a, mul(s0, b))", PointwiseRow::narrow_scalars, nullptr)
   ROW(        mul,       _Tensor,  out,          "mul(a, b)", PointwiseRow::wide_scalars, nullptr)
   ROW(        div,       _Tensor,  out,          "a / b", PointwiseRow::wide_scalars, nullptr)
   ROW(        remainder, _Tensor,  Tensor_out,   "remainder(a, b)", kNoBool, nullptr)
@@ -70,9 +68,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   POINTWISE(  minimum,   ,         out,          "min(b, a)")
   POINTWISE(  fmax,      ,         out,          "fmax(a, b)")
   POINTWISE(  fmin,      ,         out,          "fmin(a, b)")
-  POINTWISE(  clamp_min, ,         out,          "max(a, s0)")
+  ROW(        clamp_min, ,         out,          "max(a, s0)", PointwiseRow::narrow_scalars, nullptr)
   POINTWISE(  clamp_min, _Tensor,  Tensor_out,   "max(a, b)")
-  POINTWISE(  clamp_max, ,         out,          "min(a, s0)")
+  ROW(        clamp_max, ,         out,          "min(a, s0)", PointwiseRow::narrow_scalars, nullptr)
   POINTWISE(  clamp_max, _Tensor,  Tensor_out,   "min(a, b)")
   POINTWISE(  neg,       ,         out,          "neg(a)")
   POINTWISE(  sign,      ,         out,          "sign(a)")
@@ -84,8 +82,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   ROW(        trunc,     ,         out,          "trunc(a)", kNoBool, nullptr)
   ROW(        round,     ,         out,          "round(a)", kNoBool, nullptr)
   ROW(        frac,      ,         out,          "a - trunc(a)", kFloats, nullptr)
-  ROW(        gcd,       ,         out,          "gcd(a, b)", kIntegers | kNoBool, nullptr)
-  ROW(        lcm,       ,         out,          "lcm(a, b)", kIntegers | kNoBool, nullptr)
   COMPARISON( eq,        _Tensor,  Tensor_out,   "eq(a, b)")
   COMPARISON( eq,        _Scalar,  Scalar_out,   "eq(a, b)")
   COMPARISON( ne,        _Tensor,  Tensor_out,   "ne(a, b)")

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/elementwise.h"
+#include "ops/formulas.h"
 #include "ops/native.h"
 #include "ops/structured.h"
 
@@ -39,10 +40,23 @@ auto scalar_argument(const T& argument) {
   }
 }
 
+}  // namespace detail
+
+// A Scalar argument as the CPU takes it: in the dtype, or in float32 where a smaller float computes in that. Raises
+// where it does not fit.
+inline at::Scalar taken(const PointwiseRow& row, at::ScalarType dtype, const at::Scalar& value) {
+  const bool wide = at::isReducedFloatingType(dtype) && (row.flags & PointwiseRow::narrow_scalars) == 0;
+  return fitted(wide ? at::kFloat : dtype, value);
+}
+
+namespace detail {
+
 template <class... Args>
 void elementwise_of(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute,
                     const Args&... args) {
-  std::apply([&](const auto&... scalars) { elementwise(iterator, row, compute, {&scalars...}); },
+  const auto run = [&](const auto&... scalars) { elementwise(iterator, row, compute, {&scalars...}); };
+  if (row.scalars == 0) return run();  // what is an operand as well, such as the number in a comparison
+  std::apply([&](const auto&... scalars) { run(taken(row, compute, scalars)...); },
              std::tuple_cat(scalar_argument(args)...));
 }
 
@@ -150,6 +164,7 @@ void register_forms(torch::Library& library, const std::string& name, const std:
 #define ROW(name, overload, out_overload, formula, flags, file)                                    \
   {                                                                                                \
     static constexpr PointwiseRow row = make_row(#name, formula, flags, file);                     \
+    list_formula(#name #overload, row);                                                            \
     using Op = Pointwise<at::meta::structured_##name##overload, row>;                              \
     register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
   }
@@ -172,12 +187,14 @@ void register_forms(torch::Library& library, const std::string& name, const std:
 #define STUB(stub, formula, flags, file)                                                               \
   {                                                                                                    \
     static constexpr PointwiseRow row = make_row(#stub, formula, flags, file);                         \
+    list_formula(#stub, row);                                                                          \
     at::native::stub.set_privateuse1_dispatch_ptr(&Stub<row, decltype(at::native::stub)::FnPtr>::run); \
   }
 // Not structured in PyTorch, one tensor.
 #define UNARY(name, formula, flags)                                      \
   {                                                                      \
     static constexpr PointwiseRow row = make_row(#name, formula, flags); \
+    list_formula(#name, row);                                            \
     register_forms<Unary<row>>(library, #name, "", "out");               \
   }
 

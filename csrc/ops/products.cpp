@@ -188,13 +188,7 @@ void addr(at::TensorIterator& iterator, const at::Scalar& beta, const at::Scalar
                                                make_row("addr", ROUNDED_PRODUCT("f16")),
                                                make_row("addr", ROUNDED_PRODUCT("bf16"))};
   const at::ScalarType dtype = iterator.common_dtype();
-  check_fits(dtype, beta);
-  check_fits(dtype, alpha);
-  const auto rounded = [&](const at::Scalar& value) -> at::Scalar {
-    if (dtype == at::kHalf) return static_cast<float>(value.to<c10::Half>());
-    return dtype == at::kBFloat16 ? at::Scalar(static_cast<float>(value.to<c10::BFloat16>())) : value;
-  };
-  const at::Scalar s0 = rounded(beta), s1 = rounded(alpha);
+  const at::Scalar s0 = fitted(dtype, beta), s1 = fitted(dtype, alpha);
   const size_t row = dtype == at::kHalf ? 1 : dtype == at::kBFloat16 ? 2 : 0;
   elementwise(iterator, beta.toComplexDouble() == 0.0 ? kProducts[row] : kSums[row], dtype, {&s0, &s1});
 }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ops/launch.h"
+#include "ops/windows.h"
 
 namespace torch_webgpu {
 namespace {
@@ -62,22 +62,25 @@ void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initi
   spec.variant = variant;
   Launch launch;
   uint32_t* words = launch.params;
+  Part parts[kProgramOperands];
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!used[i].defined()) continue;
+    parts[i] = part_of(used[i]);
+    if (!parts[i].buffer) {  // nothing is read of an operand without elements
+      if (!nothing.defined()) nothing = empty_tensor({2}, {}, at::kFloat);
+      parts[i] = part_of(nothing);
+    }
+  }
+  if (!bind_parts(launch, {parts, operands.size()}))
+    throw_too_large(program.name, widest(at::ArrayRef<at::Tensor>(used, operands.size())));
   for (size_t i = 0; i < operands.size(); ++i) {
     words[ProgramParams::kOffsets + i] = 0;
     spec.operands[i].binding = kAbsent;
     if (!used[i].defined()) continue;
     spec.operands[i].dtype = static_cast<uint8_t>(kernel_dtype(used[i].scalar_type(), program.name)) & 15;
-    const Buffer* buffer = buffer_of(used[i]);
-    if (!buffer) {  // of an operand without elements nothing is read
-      if (!nothing.defined()) nothing = empty_tensor({2}, {}, at::kFloat);
-      buffer = buffer_of(nothing);
-    }
-    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: ", program.name, ": a tensor of ",
-                used[i].storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
-                max_binding_bytes(), " bytes");
     const int64_t unit = program.quads >> i & 1 ? 4 : program.pairs >> i & 1 ? 2 : 1;  // elements per step
-    words[ProgramParams::kOffsets + i] = static_cast<uint32_t>(used[i].storage_offset() / unit);
-    spec.operands[i].binding = bind(launch, buffer) & 15;
+    words[ProgramParams::kOffsets + i] = static_cast<uint32_t>(offset_in(parts[i], used[i]) / unit);
+    spec.operands[i].binding = parts[i].binding & 15;
   }
   TORCH_CHECK(tasks.count < (int64_t{1} << 32), "webgpu: ", program.name, ": more than 2^32 elements");
   const auto [groups, chunk] = chunks_of_work(tasks, program.grouped ? 1 : target().workgroup);

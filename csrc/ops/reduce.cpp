@@ -1,10 +1,13 @@
 #include "ops/reduce.h"
 
 #include <ATen/WrapDimUtilsMulti.h>
+#include <ATen/ops/cat.h>
 
 #include <algorithm>
+#include <bitset>
+#include <optional>
 
-#include "ops/launch.h"
+#include "ops/windows.h"
 
 namespace torch_webgpu {
 namespace {
@@ -48,11 +51,12 @@ bool are_quads(int64_t value) { return value % 4 == 0; }
 // One pass over accumulators or elements; what is not set here is set by the caller.
 struct Pass {
   ReduceSpec spec{};
-  const Buffer *input, *output, *second = nullptr;
+  Binding input{}, output{}, second{};
   int64_t input_offset, output_offset, second_offset = 0;
   int64_t splits = 1, total;
   float scalar = 0;
   Dims kept, reduced;
+  at::Tensor nothing;  // in place of an input without memory, of which nothing is read
 
   int64_t outputs() const { return count(kept); }
   int64_t length() const { return count(reduced); }
@@ -128,10 +132,11 @@ struct Pass {
     const ReduceParams at(spec);
     TORCH_CHECK(at.words() <= kParamWords, "webgpu: ", spec.row->name, " has too many dimensions");
     Launch launch;
-    launch.bindings[0] = {output};
-    launch.bindings[1] = {input};
-    launch.bindings[2] = {second};
+    launch.bindings[0] = output;
+    launch.bindings[1] = input;
+    launch.bindings[2] = second;
     launch.binding_count = spec.row->second && !spec.writes_parts ? 3 : 2;
+    for (uint32_t i = 0; i < launch.binding_count; ++i) launch.windowed |= launch.bindings[i].size_bytes != 0;
     launch.param_words = at.words();
     const auto [groups, chunk] = grid();
     launch.grid[0] = groups;
@@ -175,17 +180,182 @@ struct Pass {
     splits = 1;
     spec.reads_parts = 1;
     spec.grouped = spec.quads = spec.edges = 0;
-    input = parts;
+    input = {parts, 0, 0};
     input_offset = 0;
     dispatch();
   }
 };
 
-void check_bindable(const at::Tensor& tensor, const char* op) {
-  TORCH_CHECK(!buffer_of(tensor) || buffer_of(tensor)->size_bytes <= max_binding_bytes(), "webgpu: ", op,
-              ": a tensor of ", tensor.storage().nbytes(),
-              " bytes is larger than the adapter's maxStorageBufferBindingSize, ", max_binding_bytes(), " bytes");
+// The one binding of a tensor, or none when no binding holds it, and its offset in there.
+struct Bound {
+  Binding binding;
+  int64_t offset;
+};
+std::optional<Bound> bound(const at::Tensor& tensor) {
+  const Buffer* buffer = buffer_of(tensor);
+  if (!buffer || buffer->size_bytes <= max_binding_bytes()) [[likely]]
+    return Bound{{buffer, 0, 0}, tensor.storage_offset()};
+  Launch scratch;
+  Part part = part_of(tensor);
+  if (!bind_parts(scratch, {&part, 1})) return std::nullopt;
+  return Bound{scratch.bindings[part.binding], offset_in(part, tensor)};
 }
+
+using Mask = std::bitset<at::dim_bitset_size>;
+
+struct Reduction {
+  const ReduceRow& row;
+  at::Tensor input;
+  Mask reduced;
+  bool keepdim;
+  at::Tensor output, second;
+  at::ScalarType compute;
+  double scalar;
+
+  bool finds_index() const {
+    return row.result == ReduceRow::index || (row.second && row.second_result == ReduceRow::index);
+  }
+
+  void run() const {
+    Pass pass;
+    if (!prepare(pass)) return halve();
+    if (pass.splits == 1) {
+      pass.dispatch();
+      return;
+    }
+    const at::Tensor parts = write_parts(pass);
+    pass.join_parts(buffer_of(parts));
+  }
+
+ private:
+  // False when some tensor is larger than a binding.
+  bool prepare(Pass& pass) const {
+    if (!buffer_of(input)) pass.nothing = empty_tensor({1}, {}, at::kFloat);
+    const std::optional<Bound> from = bound(pass.nothing.defined() ? pass.nothing : input), to = bound(output),
+                               beside = row.second ? bound(second) : to;
+    if (!from || !to || !beside) return false;
+    Dims kept, folded;
+    for (int64_t dim = input.dim() - 1; dim >= 0; --dim) {
+      if (reduced[dim]) {
+        folded.push_back({input.size(dim), input.stride(dim), 0});
+      } else {
+        kept.push_back({input.size(dim), input.stride(dim), output.stride(output_dim(dim))});
+      }
+    }
+    if (!finds_index()) {
+      std::stable_sort(folded.begin(), folded.end(),
+                       [](const Dim& a, const Dim& b) { return a.input_stride < b.input_stride; });
+    }
+    pass.kept = coalesce(kept);
+    pass.reduced = coalesce(folded);
+    pass.total = count(folded);
+    TORCH_CHECK(pass.total < (int64_t{1} << 32) && count(kept) < (int64_t{1} << 32), "webgpu: ", row.name,
+                ": more than 2^32 elements");
+    if (pass.total == 0) pass.reduced = {{0, 0, 0}};
+    pass.spec.row = &row;
+    pass.spec.input = static_cast<uint8_t>(kernel_dtype(input.scalar_type(), row.name));
+    pass.spec.output = static_cast<uint8_t>(kernel_dtype(output.scalar_type(), row.name));
+    pass.spec.compute = static_cast<uint8_t>(compute_type(kernel_dtype(compute, row.name)));
+    pass.scalar = static_cast<float>(scalar);
+    pass.output = to->binding;
+    pass.output_offset = to->offset;
+    if (row.second) {
+      pass.spec.second = static_cast<uint8_t>(kernel_dtype(second.scalar_type(), row.name));
+      pass.second = beside->binding;
+      pass.second_offset = beside->offset;
+    }
+    pass.input = from->binding;
+    pass.input_offset = from->offset;
+    if (pass.total > 0) pass.choose_quads();
+    pass.choose_group();
+    pass.splits = pass.split_count();
+    return true;
+  }
+
+  int64_t output_dim(int64_t dim) const {
+    int64_t left_out = 0;
+    for (int64_t d = 0; d < dim && !keepdim; ++d) left_out += reduced[d];
+    return dim - left_out;
+  }
+
+  int64_t words() const { return accumulator_words(row, compute_type(kernel_dtype(compute, row.name))); }
+
+  // The accumulators of a pass: [outputs, splits, words].
+  at::Tensor write_parts(const Pass& pass) const {
+    const int64_t outputs = pass.outputs() * (pass.spec.width() == Quads::across ? 4 : 1);
+    const at::Tensor parts = empty_tensor({outputs, pass.splits, words()}, {}, at::kInt);
+    Pass first = pass;
+    first.spec.writes_parts = 1;
+    first.spec.columns = 0;
+    first.output = {buffer_of(parts), 0, 0};
+    first.dispatch();
+    return parts;
+  }
+
+  void halve() const {
+    const at::Tensor& large = !bound(input) ? input : !bound(output) ? output : second;
+    const int64_t wide = widest_dim(large);
+    if (wide < 0) throw_too_large(row.name, large);
+    int64_t dim = wide;
+    if (!large.is_same(input)) {
+      for (dim = 0; reduced[dim] || output_dim(dim) != wide;) ++dim;
+    }
+    if (reduced[dim]) return join_halves(dim);
+    const int64_t size = input.size(dim), half = half_of(size);
+    for (const auto& [begin, length] : {std::pair{int64_t{0}, half}, {half, size - half}}) {
+      Reduction part = *this;
+      part.input = input.narrow(dim, begin, length);
+      part.output = output.narrow(output_dim(dim), begin, length);
+      if (row.second) part.second = second.narrow(output_dim(dim), begin, length);
+      part.run();
+    }
+  }
+
+  // Accumulators of so many slices that each fits a binding, and then their sum.
+  void join_halves(int64_t dim) const {
+    bool first = true;  // of the reduced dimensions, which indices count through in order
+    for (int64_t d = 0; d < dim; ++d) first &= !reduced[d] || input.size(d) == 1;
+    if (finds_index() && !first) throw_too_large(row.name, input);
+    std::vector<at::Tensor> slices;
+    gather_parts(dim, 0, slices);
+    const at::Tensor parts = at::cat(slices, 1);
+    Pass pass;
+    Reduction slice = *this;
+    slice.input = input.narrow(dim, 0, 1);
+    if (!slice.prepare(pass)) throw_too_large(row.name, output);
+    pass.spec.quads = pass.spec.edges = pass.spec.columns = 0;
+    pass.kept.clear();
+    for (int64_t d = input.dim() - 1; d >= 0; --d) {
+      if (!reduced[d]) pass.kept.push_back({input.size(d), 0, output.stride(output_dim(d))});
+    }
+    pass.total = 1;
+    for (int64_t d = 0; d < input.dim(); ++d) pass.total *= reduced[d] ? input.size(d) : 1;
+    pass.splits = parts.size(1);
+    pass.join_parts(buffer_of(parts));
+  }
+
+  void gather_parts(int64_t dim, int64_t base, std::vector<at::Tensor>& slices) const {
+    Pass pass;
+    if (!prepare(pass)) {
+      const int64_t size = input.size(dim), half = half_of(size);
+      if (size == 1) throw_too_large(row.name, input);
+      for (const auto& [begin, length] : {std::pair{int64_t{0}, half}, {half, size - half}}) {
+        Reduction part = *this;
+        part.input = input.narrow(dim, begin, length);
+        part.gather_parts(dim, base + begin, slices);
+      }
+      return;
+    }
+    slices.push_back(write_parts(pass));
+    if (!finds_index() || base == 0) return;
+    int64_t inner = 1, word = 0;
+    for (int64_t d = dim + 1; d < input.dim(); ++d) inner *= reduced[d] ? input.size(d) : 1;
+    for (const char* field = row.fields; *field && *field != 'u'; ++field) {
+      word += *field == 'T' && compute_type(kernel_dtype(compute, row.name)) == Compute::i64 ? 2 : 1;
+    }
+    slices.back().select(2, word).add_(base * inner);
+  }
+};
 
 }  // namespace
 
@@ -207,62 +377,7 @@ void reduce(const ReduceRow& row, const at::Tensor& input, at::OptionalIntArrayR
   }
   const auto mask =
       at::dim_list_to_bitset(dims.has_value() && !dims->empty() ? dims : at::OptionalIntArrayRef(), input.dim());
-  const Compute type = compute_type(kernel_dtype(compute, row.name));
-  check_bindable(input, row.name);
-  check_bindable(output, row.name);
-
-  Pass pass;
-  Dims kept, reduced;
-  for (int64_t dim = input.dim() - 1, out = output.dim() - 1; dim >= 0; --dim) {
-    if (mask[dim]) {
-      reduced.push_back({input.size(dim), input.stride(dim), 0});
-      out -= keepdim;
-    } else {
-      kept.push_back({input.size(dim), input.stride(dim), output.stride(out--)});
-    }
-  }
-  if (row.result == ReduceRow::value && row.second_result == ReduceRow::value) {
-    std::stable_sort(reduced.begin(), reduced.end(),
-                     [](const Dim& a, const Dim& b) { return a.input_stride < b.input_stride; });
-  }
-  pass.kept = coalesce(kept);
-  pass.reduced = coalesce(reduced);
-  pass.total = count(reduced);
-  TORCH_CHECK(pass.total < (int64_t{1} << 32) && count(kept) < (int64_t{1} << 32), "webgpu: ", row.name,
-              ": more than 2^32 elements");
-  if (pass.total == 0) pass.reduced = {{0, 0, 0}};
-  pass.spec.row = &row;
-  pass.spec.input = static_cast<uint8_t>(kernel_dtype(input.scalar_type(), row.name));
-  pass.spec.output = static_cast<uint8_t>(kernel_dtype(output.scalar_type(), row.name));
-  pass.spec.compute = static_cast<uint8_t>(type);
-  pass.scalar = static_cast<float>(scalar);
-  pass.output = buffer_of(output);
-  pass.output_offset = output.storage_offset();
-  if (row.second) {
-    check_bindable(second, row.name);
-    pass.spec.second = static_cast<uint8_t>(kernel_dtype(second.scalar_type(), row.name));
-    pass.second = buffer_of(second);
-    pass.second_offset = second.storage_offset();
-  }
-  // Reducing nothing reads nothing: any buffer will do.
-  const at::Tensor nothing = buffer_of(input) ? at::Tensor() : empty_tensor({1}, {}, at::kFloat);
-  pass.input = buffer_of(nothing.defined() ? nothing : input);
-  pass.input_offset = input.storage_offset();
-  if (pass.total > 0) pass.choose_quads();
-  pass.choose_group();
-
-  pass.splits = pass.split_count();
-  if (pass.splits == 1) {
-    pass.dispatch();
-    return;
-  }
-  const int64_t outputs = pass.outputs() * (pass.spec.width() == Quads::across ? 4 : 1);
-  const at::Tensor parts = empty_tensor({outputs * pass.splits * accumulator_words(row, type)}, {}, at::kInt);
-  Pass first = pass;
-  first.spec.writes_parts = 1;
-  first.output = buffer_of(parts);
-  first.dispatch();
-  pass.join_parts(buffer_of(parts));
+  Reduction{row, input, mask, keepdim, output, second, compute, scalar}.run();
 }
 
 }  // namespace torch_webgpu

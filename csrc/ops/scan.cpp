@@ -7,11 +7,11 @@
 
 #include <algorithm>
 
-#include "ops/launch.h"
 #include "ops/lines.h"
 #include "ops/native.h"
 #include "ops/program.h"
 #include "ops/structured.h"
+#include "ops/windows.h"
 
 namespace torch_webgpu {
 namespace {
@@ -32,9 +32,10 @@ struct ScanRow {
   "fn finish(p: Acc) -> T { " finish " }\n"
 
 constexpr ScanRow scan_row(const char* name, const char* text) {
-  return {make_program(name, "scan", "T:input T:output! i:index! T:part! u:tag!", "length inner blocks span", text),
-          make_program(name, "scan_quads", "q:input q:output! w:index! T:part! u:tag!", "length blocks span", text),
-          make_program(name, "scan_parts", "T:part! u:tag!", "blocks", text)};
+  return {
+      make_program(name, "scan", "T:input T:output! i:index! T:part! u:tag!", "length inner blocks span carried", text),
+      make_program(name, "scan_quads", "q:input q:output! w:index! T:part! u:tag!", "length blocks span carried", text),
+      make_program(name, "scan_parts", "T:part! u:tag!", "blocks", text)};
 }
 
 // Of equal values the last wins, and NaN over all.
@@ -72,11 +73,30 @@ bool fit_quads(const at::Tensor& input, const at::Tensor& output, const at::Tens
          fits(output);
 }
 
+void scan_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& output, const at::Tensor& index,
+                const Lines& lines, at::ScalarType compute);
+
+// The first outer lines, then the rest: for tensors that no binding holds.
+void halve_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& output, const at::Tensor& index,
+                 const Lines& lines, at::ScalarType compute) {
+  const int64_t outer = lines.count / lines.inner, half = half_of(outer);
+  for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, outer - half}}) {
+    const auto some = [&, begin = begin, count = count](const at::Tensor& tensor) {
+      return tensor.defined() ? tensor.view({outer, -1}).narrow(0, begin, count) : tensor;
+    };
+    Lines part = lines;
+    part.count = count * lines.inner;
+    scan_lines(row, some(input), some(output), some(index), part, compute);
+  }
+}
+
 // Scans contiguous `input` into contiguous `output`, of 4 or 8 bytes, and the accumulators' words into `index`.
 void scan_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& output, const at::Tensor& index,
                 const Lines& lines, at::ScalarType compute) {
   constexpr int64_t kLeastSpan = 256;
   constexpr uint32_t kWhole = 0, kParts = 1, kCarry = 2;
+  const bool is_large = !fits_binding(input) || !fits_binding(output) || !fits_binding(index);
+  if (is_large && lines.count > lines.inner) return halve_lines(row, input, output, index, lines, compute);
   const bool quads = fit_quads(input, output, index, lines);
   const int64_t length = quads ? lines.length / 4 : lines.length;
   const int64_t wanted = std::min<int64_t>(parallel_tasks(), 1024) / std::max<int64_t>(lines.count, 1);
@@ -86,9 +106,36 @@ void scan_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& o
   const Tasks tasks{lines.count * blocks, span};
   const auto pass = [&](uint32_t variant, const at::Tensor& target, const at::Tensor& places, const at::Tensor& part,
                         const at::Tensor& tag) {
-    if (quads)
-      return run(row.quads, compute, tasks, {input, target, places, part, tag}, {length, blocks, span}, variant);
-    run(row.scan, compute, tasks, {input, target, places, part, tag}, {length, lines.inner, blocks, span}, variant);
+    if (is_large && lines.count == 1 && !index.defined()) {
+      // One line in pieces of so many blocks; all but the first start from the block before them.
+      const int64_t unit = quads ? 4 : 1, element_bytes = std::max(input.element_size(), output.element_size()),
+                    most = static_cast<int64_t>(max_binding_bytes()) / (element_bytes * unit * span) - 1;
+      TORCH_INTERNAL_ASSERT(most > 0);
+      const at::Tensor from = input.view({-1}), to = target.defined() ? target.view({-1}) : target;
+      for (int64_t begin = 0; begin < blocks; begin += most) {
+        const int64_t count = std::min(most, blocks - begin), size = std::min(count * span, length - begin * span),
+                      carried = variant == kCarry && begin > 0 ? 1 : 0;
+        const auto piece = [&](const at::Tensor& tensor) {
+          return tensor.defined() ? tensor.narrow(0, begin * span * unit, size * unit) : tensor;
+        };
+        const at::Tensor some = part.narrow(0, begin - carried, count + carried),
+                         beside = tag.narrow(0, begin - carried, count + carried);
+        if (quads) {
+          run(row.quads, compute, {count, span}, {piece(from), piece(to), {}, some, beside},
+              {size, count, span, carried}, variant);
+        } else {
+          run(row.scan, compute, {count, span}, {piece(from), piece(to), {}, some, beside},
+              {size, lines.inner, count, span, carried}, variant);
+        }
+      }
+      return;
+    }
+    if (quads) {
+      run(row.quads, compute, tasks, {input, target, places, part, tag}, {length, blocks, span, 0}, variant);
+    } else {
+      run(row.scan, compute, tasks, {input, target, places, part, tag}, {length, lines.inner, blocks, span, 0},
+          variant);
+    }
   };
   if (blocks == 1) return pass(kWhole, output, index, {}, {});
   const at::Tensor part = empty_tensor({tasks.count}, {}, word_dtype(compute));
@@ -153,6 +200,7 @@ void extremum(const at::Tensor& self, at::Tensor& values, at::Tensor& indices, i
 at::Tensor& logcumsumexp_out(const at::Tensor& self, int64_t dim, at::Tensor& out) {
   TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(self.scalar_type()), "\"logcumsumexp_out_cpu\" not implemented for '",
                               toString(self.scalar_type()), "'");
+  (void)at::maybe_wrap_dim(dim, self.dim());
   at::native::resize_output(out, self.sizes());
   scan(kLogcumsumexp, self, dim, out, {});
   return out;

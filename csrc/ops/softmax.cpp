@@ -9,9 +9,9 @@
 
 #include <algorithm>
 
-#include "ops/launch.h"
 #include "ops/native.h"
 #include "ops/structured.h"
+#include "ops/windows.h"
 
 namespace torch_webgpu {
 namespace {
@@ -69,9 +69,6 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
   for (at::Tensor& tensor : operands) {
     TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(tensor.scalar_type()), "\"", name, "\" not implemented for '",
                                 toString(tensor.scalar_type()), "'");
-    TORCH_CHECK(buffer_of(tensor)->size_bytes <= max_binding_bytes(), "webgpu: ", name, ": a tensor of ",
-                tensor.storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
-                max_binding_bytes(), " bytes");
     if (tensor.dim() == 0) tensor = tensor.view({1});
   }
   for (size_t i = 1; i < operands.size(); ++i) {
@@ -84,6 +81,21 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
     return;
   }
   const int64_t row = at::maybe_wrap_dim(dim, operands[0].dim());
+  Launch launch;
+  Part parts[kSoftmaxOperands];
+  for (size_t i = 0; i < operands.size(); ++i) parts[i] = part_of(operands[i]);
+  if (!bind_parts(launch, {parts, operands.size()})) {
+    const at::Tensor& large = widest(operands);
+    const int64_t cut = widest_dim(large, row);
+    if (cut < 0) throw_too_large(name, large);
+    const int64_t size = large.size(cut), half = half_of(size);
+    for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, size - half}}) {
+      Operands some;
+      for (const at::Tensor& tensor : operands) some.push_back(tensor.narrow(cut, begin, count));
+      softmax(kind, name, some, row);
+    }
+    return;
+  }
   Dims dims = rows_of(operands, row);
   int64_t length = operands[0].size(row), rows = operands[0].numel() / length;
 
@@ -103,15 +115,14 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
   if (spec.quads && spec.grouped && kind != SoftmaxKind::log_softmax_backward) spec.keep = keep_of(target(), length);
   const int64_t width = spec.quads ? 4 : 1;
 
-  Launch launch;
   const SoftmaxParams at(spec);
   TORCH_CHECK(at.words() <= kParamWords, "webgpu: ", name, " has too many dimensions");
   launch.param_words = at.words();
   uint32_t* params = launch.params;
   for (uint32_t i = 0; i < operands.size(); ++i) {
     spec.dtype[i] = static_cast<uint8_t>(kernel_dtype(operands[i].scalar_type(), name));
-    spec.binding[i] = static_cast<uint8_t>(bind(launch, buffer_of(operands[i])));
-    params[at.offset(i)] = operands[i].storage_offset() / width;
+    spec.binding[i] = static_cast<uint8_t>(parts[i].binding);
+    params[at.offset(i)] = offset_in(parts[i], operands[i]) / width;
     params[at.row_stride(i)] = operands[i].stride(row);
     for (size_t d = 0; d < dims.size(); ++d) params[at.stride(i, d)] = dims[d].strides[i] / width;
   }

@@ -22,12 +22,20 @@ namespace {
 struct KeyRow {
   Program all;    // the keys of all elements
   Program first;  // of the first few of each block, with their indices
+  Program few;    // sorts lines of a few elements
+  Program group;  // sorts what fits in workgroup memory
+  Program merge;  // sorts by one invocation
 };
 
 constexpr KeyRow key_row(const char* text) {
   return {
       make_program("sort", "sort_keys", "T:input u:keys!", "length inner", text, "sort_key"),
-      make_program("topk", "topk", "T:input u:keys! u:indices!", "length inner blocks span taken", text, "sort_key")};
+      make_program("topk", "topk", "T:input u:keys! u:indices!", "length inner blocks span taken", text, "sort_key"),
+      make_program("sort", "sort_short", "T:input T:values! i:indices!", "length inner first taken", text, "sort_key"),
+      make_grouped(make_program("sort", "sort_group", "T:input u:chosen u:next! T:values! i:indices!",
+                                "length inner width blocks size first taken", text, "sort_key")),
+      make_program("sort", "sort_merge", "T:input u:chosen u:order! u:next! T:values! i:indices!",
+                   "length inner width blocks span sorted first taken", text, "sort_key")};
 }
 
 constexpr KeyRow kFloatKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(float_key(a), 0u); }");
@@ -103,30 +111,70 @@ at::Tensor radix_order(at::Tensor keys, const KeyKind& kind, const Lines& lines)
 at::Tensor order_by(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
   const int64_t total = lines.count * lines.length;
   TORCH_CHECK(total < (int64_t{1} << 31), "webgpu: sort: more than 2^31 elements");
-  constexpr int64_t kShort = 32, kCompared = int64_t{1} << 17;
-  if (lines.length > kShort && total * lines.length > kCompared) return radix_order(std::move(keys), kind, lines);
+  constexpr int64_t kFewest = 32, kCompared = int64_t{1} << 17;
+  if (lines.length > kFewest && total * lines.length > kCompared) return radix_order(std::move(keys), kind, lines);
   at::Tensor order = words_of(total);
   run(kRank, at::kInt, {total, lines.length}, {keys, order}, {lines.length}, static_cast<uint32_t>(kind.words));
   return order;
 }
 
-// `width` candidates per line: those chosen, or all; `order` is theirs, or they are in order.
-struct Candidates {
-  at::Tensor order, chosen;
-  int64_t width;
-};
+constexpr int64_t kShort = 32;                    // elements of a line whose rank is counted
+constexpr int64_t kGroup = 1024;                  // elements that fit in workgroup memory, with an index each
+constexpr int64_t kMerged = 1 << 14;              // elements that are merged sooner than launches are made
+constexpr int64_t kFew = 64, kScanned = 1 << 14;  // what is chosen by insertion, and how long a line is worth it
 
-// A few of many: each block's first, and then the first of those.
-Candidates choose(const at::Tensor& input, const KeyKind& kind, const Lines& lines, int64_t taken) {
+// The indices of each block's first elements, in order, and how many those are for each line.
+at::Tensor choose(const at::Tensor& input, const KeyKind& kind, const Lines& lines, int64_t taken, int64_t& width) {
   const int64_t wanted = std::max<int64_t>(parallel_tasks() / lines.count, 1);
   const int64_t span = std::max(block_span(lines.length, wanted), 8 * taken);
-  const int64_t blocks = (lines.length + span - 1) / span, width = blocks * taken;
-  const at::Tensor keys = words_of(lines.count * width * kind.words);
-  Candidates result{{}, words_of(lines.count * width), width};
-  run(kind.row.first, kind.compute, {lines.count * blocks, span}, {input, keys, result.chosen},
+  const int64_t blocks = (lines.length + span - 1) / span;
+  width = blocks * taken;
+  const at::Tensor keys = words_of(lines.count * width * kind.words), chosen = words_of(lines.count * width);
+  run(kind.row.first, kind.compute, {lines.count * blocks, span}, {input, keys, chosen},
       {lines.length, lines.inner, blocks, span, taken}, kind.variant);
-  if (blocks > 1) result.order = order_by(keys, kind, Lines(lines.count, width));
-  return result;
+  return chosen;
+}
+
+// Sorts `width` elements of each line, all or those chosen, in rounds: the first of each block go on to the next.
+void sort_groups(const at::Tensor& input, const KeyKind& kind, const Lines& lines, at::Tensor chosen, int64_t width,
+                 int64_t first, int64_t taken, const at::Tensor& values, const at::Tensor& indices) {
+  const at::Tensor result = values.is_contiguous() ? values : empty_tensor(values.sizes(), {}, values.scalar_type());
+  const at::Tensor places = indices.is_contiguous() ? indices : empty_tensor(indices.sizes(), {}, at::kLong);
+  if (lines.length <= kShort) {
+    run(kind.row.few, kind.compute, {lines.count * lines.length, lines.length}, {input, result, places},
+        {lines.length, lines.inner, first, taken}, kind.variant);
+  } else {
+    const int64_t needed = first + taken;
+    const bool merges = target().software;
+    const int64_t most = !merges ? kGroup : chosen.defined() ? 16 * needed : width;  // of the last round
+    const auto round = [&](const at::Tensor& next, int64_t begin, int64_t count) {
+      uint32_t bits = 0;
+      while ((int64_t{1} << bits) < std::min(width, kGroup)) ++bits;
+      const bool last = !next.defined();
+      const int64_t span = !merges ? int64_t{1} << bits : last ? width : 8 * needed, blocks = (width + span - 1) / span;
+      const at::Tensor out = last ? result : at::Tensor(), out_places = last ? places : at::Tensor();
+      const uint32_t variant = kind.variant | (chosen.defined() ? 8u : 0u) | (last ? 16u : 0u);
+      const Tasks tasks{lines.count * blocks, span * bits};
+      if (merges) {
+        const at::Tensor order = words_of(tasks.count * span * 2);
+        run(kind.row.merge, kind.compute, tasks, {input, chosen, order, next, out, out_places},
+            {lines.length, lines.inner, width, blocks, span, chosen.defined() ? needed : 1, begin, count}, variant);
+      } else {
+        run(kind.row.group, kind.compute, tasks, {input, chosen, next, out, out_places},
+            {lines.length, lines.inner, width, blocks, span, begin, count}, variant | bits << 8);
+      }
+    };
+    while (width > most) {
+      const int64_t span = merges ? 8 * needed : kGroup, left = (width + span - 1) / span * needed;
+      const at::Tensor next = words_of(lines.count * left);
+      round(next, 0, needed);
+      chosen = next;
+      width = left;
+    }
+    round({}, first, taken);
+  }
+  if (!result.is_same(values)) values.copy_(result);
+  if (!places.is_same(indices)) indices.copy_(places);
 }
 
 }  // namespace
@@ -144,18 +192,28 @@ void sort_into(const at::Tensor& self, int64_t dim, bool descending, int64_t fir
   if (values.numel() == 0) return;
   const at::Tensor input = self.contiguous();
   const Lines lines(self, dim);
-  constexpr int64_t kFew = 64;
+  const KeyKind kind(self.scalar_type(), descending);
   const int64_t needed = first + taken;
-  const Candidates candidates = needed <= kFew && lines.length >= 16 * needed
-                                    ? choose(input, KeyKind(self.scalar_type(), descending), lines, needed)
-                                    : Candidates{sorted_order(input, lines, descending), {}, lines.length};
+  const bool few = needed <= kFew && lines.length >= 16 * needed;
+  const int64_t scanned = target().software ? kGroup : kScanned;
+  const bool scan = few && (lines.count >= parallel_tasks() || lines.length > scanned);
+  at::Tensor chosen;
+  int64_t width = lines.length;
+  if (scan) chosen = choose(input, kind, lines, needed, width);
+  const bool is_ordered = scan && width == needed;
+  const bool in_rounds = target().software ? scan : needed <= kGroup / 2;
+  const bool in_one = width <= kGroup && (!target().software || lines.count * width <= kMerged);
+  if (!is_ordered && (in_one || in_rounds || lines.length <= kShort)) {
+    sort_groups(input, kind, lines, std::move(chosen), width, first, taken, values, indices);
+    return;
+  }
+  const at::Tensor order = is_ordered ? at::Tensor() : sorted_order(input, lines, descending);
   const at::ScalarType dtype = self.scalar_type(), stored = word_dtype(dtype);
   const at::Tensor result =
       stored == dtype && values.is_contiguous() ? values : empty_tensor(values.sizes(), {}, stored);
   const at::Tensor places = indices.is_contiguous() ? indices : empty_tensor(indices.sizes(), {}, at::kLong);
-  run(kTake, dtype, {lines.count * taken}, {input, candidates.order, candidates.chosen, result, places},
-      {lines.length, lines.inner, candidates.width, first, taken},
-      (candidates.order.defined() ? 1 : 0) | (candidates.chosen.defined() ? 2 : 0));
+  run(kTake, dtype, {lines.count * taken}, {input, order, chosen, result, places},
+      {lines.length, lines.inner, width, first, taken}, (order.defined() ? 1 : 0) | (chosen.defined() ? 2 : 0));
   if (!result.is_same(values)) values.copy_(result);
   if (!places.is_same(indices)) indices.copy_(places);
 }
@@ -193,6 +251,11 @@ void take_top(TopkMeta& op, const at::Tensor& self, int64_t k, int64_t dim, bool
   TORCH_CHECK(!self.is_complex(), "topk does not support complex dtypes on CPU");
   TORCH_CHECK(self.scalar_type() != at::kBool, "topk does not support bool dtypes on CPU");
   op.meta(self, k, dim, largest, sorted);
+  if (self.dim() == 0) {  // its one value, also as the first none
+    op.outputs[0].copy_(self);
+    op.outputs[1].zero_();
+    return;
+  }
   sort_into(self, dim, largest, 0, k, op.outputs[0], op.outputs[1]);
 }
 

@@ -29,15 +29,18 @@ DType kernel_dtype(at::ScalarType dtype, const char* op) {
   return *known;
 }
 
-void check_fits(at::ScalarType dtype, const at::Scalar& value) {
+at::Scalar fitted(at::ScalarType dtype, const at::Scalar& value) {
   switch (dtype) {
-    case at::kByte: (void)value.to<uint8_t>(); return;
-    case at::kChar: (void)value.to<int8_t>(); return;
-    case at::kShort: (void)value.to<int16_t>(); return;
-    case at::kInt: (void)value.to<int32_t>(); return;
-    case at::kLong: (void)value.to<int64_t>(); return;
-    case at::kHalf: (void)value.to<c10::Half>(); return;
-    default: return;
+    case at::kByte: return value.to<uint8_t>();
+    case at::kChar: return value.to<int8_t>();
+    case at::kShort: return value.to<int16_t>();
+    case at::kInt: return value.to<int32_t>();
+    case at::kLong: return value.to<int64_t>();
+    case at::kHalf: return static_cast<float>(value.to<c10::Half>());
+    case at::kBFloat16: return static_cast<float>(value.to<c10::BFloat16>());
+    case at::kFloat: return value.to<float>();
+    case at::kComplexFloat: return value.to<c10::complex<float>>();
+    default: return value;
   }
 }
 

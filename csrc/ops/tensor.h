@@ -19,7 +19,8 @@ DType kernel_dtype(at::ScalarType dtype, const char* op);
 
 void check_storable(at::ScalarType dtype);
 
-// The CPU's error for a value that the dtype does not hold.
-void check_fits(at::ScalarType dtype, const at::Scalar& value);
+// The value as a number of the dtype: a negative one wraps around in uint8. The CPU's error where it does not fit.
+at::Scalar fitted(at::ScalarType dtype, const at::Scalar& value);
+inline void check_fits(at::ScalarType dtype, const at::Scalar& value) { (void)fitted(dtype, value); }
 
 }  // namespace torch_webgpu

@@ -4,12 +4,13 @@
 
 namespace torch_webgpu {
 
-BindGroupCache::BindGroupCache(Device& device, const KernelCache& kernels)
+BindGroupCache::BindGroupCache(Device& device, KernelCache& kernels)
     : device_(device), kernels_(kernels), entries_(size_t{kWays} * kSets) {}
 
-WGPUBindGroup BindGroupCache::get(const Binding* bindings, uint32_t count) {
+WGPUBindGroup BindGroupCache::get(const Binding* bindings, const Signature& signature) {
+  const uint32_t count = signature.bindings;
   std::array<uint64_t, kMaxBindings> key;
-  uint64_t hash = count;
+  uint64_t hash = uint64_t{signature.read_only} << 32 | count;
   for (uint32_t i = 0; i < count; ++i) {
     key[i] = uint64_t{bindings[i].buffer->id} << 32 | bindings[i].window;
     hash = (hash ^ key[i]) * 0x9E3779B97F4A7C15ull;
@@ -18,7 +19,8 @@ WGPUBindGroup BindGroupCache::get(const Binding* bindings, uint32_t count) {
   Entry* set = &entries_[(hash % kSets) * kWays];
   Entry* oldest = set;
   for (Entry* entry = set; entry != set + kWays; ++entry) {
-    if (entry->group && entry->count == count && std::equal(key.begin(), key.begin() + count, entry->key.begin())) {
+    if (entry->group && entry->count == count && entry->read_only == signature.read_only &&
+        std::equal(key.begin(), key.begin() + count, entry->key.begin())) {
       ++hits_;
       entry->last_used = ++tick_;
       return entry->group;
@@ -27,11 +29,12 @@ WGPUBindGroup BindGroupCache::get(const Binding* bindings, uint32_t count) {
   }
   ++misses_;
   if (oldest->group) device_.api.BindGroupRelease(oldest->group);
-  *oldest = {create(bindings, count), count, ++tick_, key};
+  *oldest = {create(bindings, signature), count, signature.read_only, ++tick_, key};
   return oldest->group;
 }
 
-WGPUBindGroup BindGroupCache::create(const Binding* bindings, uint32_t count) {
+WGPUBindGroup BindGroupCache::create(const Binding* bindings, const Signature& signature) {
+  const uint32_t count = signature.bindings;
   std::array<WGPUBindGroupEntry, kMaxBindings> entries{};
   for (uint32_t i = 0; i < count; ++i) {
     const auto& [buffer, window, size_bytes] = bindings[i];
@@ -43,7 +46,7 @@ WGPUBindGroup BindGroupCache::create(const Binding* bindings, uint32_t count) {
                                             device_.limits.maxStorageBufferBindingSize & ~uint64_t{15});
   }
   WGPUBindGroupDescriptor descriptor{};
-  descriptor.layout = kernels_.storage_layout(count);
+  descriptor.layout = kernels_.storage_layout(count, signature.read_only);
   descriptor.entryCount = count;
   descriptor.entries = entries.data();
   return device_.api.DeviceCreateBindGroup(device_.handle, &descriptor);

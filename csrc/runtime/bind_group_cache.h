@@ -14,17 +14,17 @@ constexpr uint64_t kWindowBytes = 256;  // the alignment every adapter accepts f
 // A buffer as a kernel sees it: whole, or from `window` * 256 bytes on when it is larger than one binding may be.
 struct Binding {
   const Buffer* buffer;
-  uint32_t window = 0;
-  uint64_t size_bytes = 0;  // 0: as much as there is
+  uint32_t window;
+  uint64_t size_bytes;  // 0: as much as there is
 };
 
 class BindGroupCache {
  public:
-  BindGroupCache(Device& device, const KernelCache& kernels);
+  BindGroupCache(Device& device, KernelCache& kernels);
 
-  WGPUBindGroup get(const Binding* bindings, uint32_t count);
+  WGPUBindGroup get(const Binding* bindings, const Signature& signature);
   // Not kept: for bindings with a size, which are rare and on large work.
-  WGPUBindGroup create(const Binding* bindings, uint32_t count);
+  WGPUBindGroup create(const Binding* bindings, const Signature& signature);
   void clear();  // what is gone from the pool must not be held here
 
   uint64_t hits() const { return hits_; }
@@ -34,13 +34,13 @@ class BindGroupCache {
   static constexpr uint32_t kWays = 4, kSets = 4096;
   struct Entry {
     WGPUBindGroup group = nullptr;
-    uint32_t count = 0;
+    uint32_t count = 0, read_only = 0;
     uint64_t last_used = 0;
     std::array<uint64_t, kMaxBindings> key;
   };
 
   Device& device_;
-  const KernelCache& kernels_;
+  KernelCache& kernels_;
   std::vector<Entry> entries_;
   uint64_t tick_ = 0, hits_ = 0, misses_ = 0;
 };

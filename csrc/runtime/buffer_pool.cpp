@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/stream.h"
+#include "runtime/tape.h"
 
 namespace torch_webgpu {
 namespace {
@@ -43,6 +44,13 @@ BufferPool::BufferPool(Device& device, Stream& stream) : device_(device), stream
 uint64_t BufferPool::rounded_size(uint64_t size_bytes) { return size_class(size_bytes).size_bytes; }
 
 Buffer* BufferPool::allocate(uint64_t size_bytes) {
+  Buffer* buffer = take(size_bytes);
+  if (auto* tape = stream_.recording()) [[unlikely]]
+    tape->allocated(*buffer);
+  return buffer;
+}
+
+Buffer* BufferPool::take(uint64_t size_bytes) {
   device_.throw_if_lost();
   const uint64_t largest = device_.limits.maxBufferSize & ~uint64_t{63};
   if (size_bytes > largest) throw_out_of_memory(size_bytes);

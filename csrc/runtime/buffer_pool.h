@@ -45,6 +45,7 @@ class BufferPool {
   static uint64_t rounded_size(uint64_t size_bytes);
 
  private:
+  Buffer* take(uint64_t size_bytes);
   [[noreturn]] void throw_out_of_memory(uint64_t size_bytes);
   Buffer* create(uint64_t size_bytes, uint32_t size_class);
   char* reserve_address(uint64_t size_bytes);

@@ -64,12 +64,17 @@ WGPUInstance create_instance(const Api& api) {
   return api.CreateInstance(&descriptor);
 }
 
-void wait_for(const Api& api, WGPUInstance instance, WGPUFuture future, const bool& done) {
-  if (api.is_wgpu_native()) return;  // its requests call back before they return
+// False when the time is over first.
+bool wait_for(const Api& api, WGPUInstance instance, WGPUFuture future, const bool& done,
+              uint64_t timeout_ns = UINT64_MAX) {
+  if (api.is_wgpu_native()) return true;  // its requests call back before they return
   WGPUFutureWaitInfo wait{};
   wait.future = future;
-  while (!done && api.InstanceWaitAny(instance, 1, &wait, UINT64_MAX) == WGPUWaitStatus_Success) {
+  auto status = WGPUWaitStatus_Success;
+  while (!done && status == WGPUWaitStatus_Success) {
+    status = api.InstanceWaitAny(instance, 1, &wait, timeout_ns);
   }
+  return status != WGPUWaitStatus_TimedOut;
 }
 
 AdapterInfo describe(const Api& api, WGPUAdapter adapter) {
@@ -316,9 +321,10 @@ void Device::request_device(WGPUAdapter adapter) {
   if (has_subgroups) features.emplace_back("subgroups");
 }
 
-void Device::wait(WGPUFuture future, const bool& done) const {
-  if (!api.is_wgpu_native()) return wait_for(api, instance_, future, done);
+bool Device::wait(WGPUFuture future, const bool& done, uint64_t timeout_ns) const {
+  if (!api.is_wgpu_native()) return wait_for(api, instance_, future, done, timeout_ns);
   while (!done && !is_lost()) api.DevicePoll(handle, true, nullptr);
+  return true;
 }
 
 void Device::poll() const {

@@ -52,8 +52,9 @@ class Device {
   bool has_f16 = false, has_subgroups = false, has_timestamps = false;
   std::vector<std::string> features;
 
-  // Blocks until `done`, which the callback of `future` sets. Never spins: a software adapter needs the core.
-  void wait(WGPUFuture future, const bool& done) const;
+  // Blocks until `done`, which the callback of `future` sets. Never spins: a software adapter needs the core. False
+  // when Dawn's time is over first; wgpu-native waits for the end.
+  bool wait(WGPUFuture future, const bool& done, uint64_t timeout_ns = UINT64_MAX) const;
   // Lets callbacks of finished work run, without waiting.
   void poll() const;
 

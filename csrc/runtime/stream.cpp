@@ -4,8 +4,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "runtime/error.h"
+#include "runtime/messages.h"
+#include "runtime/profile.h"
+#include "runtime/tape.h"
 
 namespace torch_webgpu {
 namespace {
@@ -18,6 +22,9 @@ constexpr uint64_t kUploadBytes = uint64_t{64} << 20;
 constexpr uint64_t kStagingOverhead = 2048;  // of one small write, in memory
 constexpr int kQueries = 1024;
 constexpr uint64_t kStatusBytes = 32;
+constexpr uint64_t kInterruptNs = 100'000'000;
+
+std::atomic<void (*)()> interrupt{nullptr};
 
 uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -75,8 +82,9 @@ WGPUCommandEncoder Stream::encoder() {
 }
 
 void Stream::open_pass() {
-  pass_ = device_.api.CommandEncoderBeginComputePass(encoder(), nullptr);
-  current_pipeline_ = nullptr;
+  const auto* profile = Profile::attached(device_);
+  pass_ = device_.api.CommandEncoderBeginComputePass(encoder(), profile ? profile->pass() : nullptr);
+  current_kernel_ = 0;
   current_group_ = nullptr;
 }
 
@@ -90,43 +98,138 @@ void Stream::end_pass() {
 void Stream::dispatch(const Launch& launch) {
   const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
-  const Kernel& kernel = kernels_.get(launch.key, launch.binding_count, [&] { return launch.print(launch); });
+  const Kernel& kernel = kernels_.get(launch.key, launch.signature(), [&] { return launch.print(launch); });
+  if (auto* tape = recording()) [[unlikely]]
+    tape->add(launch, kernel, status_);
+  encode(kernel, launch.bindings, launch.windowed, launch.params, launch.param_words, launch.reports, launch.grid);
+  if (sync_every_op_) [[unlikely]]
+    finish_op(*kernel.label);
+}
+
+void Stream::prepare(const Launch& launch) {
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  kernels_.get(launch.key, launch.signature(), [&] { return launch.print(launch); });
+}
+
+void Stream::encode(const Kernel& kernel, const Binding* bindings, bool windowed, const uint32_t* params,
+                    uint32_t param_words, bool reports, const uint32_t* grid) {
+  const uint32_t uniforms = kernel.signature.uniforms;
   const auto slots =
-      static_cast<uint32_t>(std::max<uint64_t>(1, (uint64_t{launch.param_words} * 4 + kSlotBytes - 1) / kSlotBytes));
+      static_cast<uint32_t>(std::max<uint64_t>(uniforms, (uint64_t{param_words} * 4 + kSlotBytes - 1) / kSlotBytes));
   if (next_slot_ + slots > kSlots) submit();
-  std::memcpy(&params_[next_slot_ * kSlotBytes / 4], launch.params, size_t{launch.param_words} * 4);
-  if (launch.reports) {
-    params_[next_slot_ * kSlotBytes / 4] = reporter(kernel.label);
+  uint32_t* words = &params_[next_slot_ * kSlotBytes / 4];
+  std::memcpy(words, params, size_t{param_words} * 4);
+  if (reports) {
+    words[0] = reporter(kernel.label);
     may_report_ = true;
   }
   if (dry_) [[unlikely]]
     return;
   const Api& api = device_.api;
-  if (!pass_) open_pass();
-  if (kernel.pipeline != current_pipeline_) {
-    current_pipeline_ = kernel.pipeline;
-    api.ComputePassEncoderSetPipeline(pass_, current_pipeline_);
+  auto* const profile = Profile::recording(device_);
+  if (profile) [[unlikely]] {
+    end_pass();
+    profile->begin(kernel, bindings, windowed, grid);
   }
-  auto* group = launch.windowed ? groups_.create(launch.bindings, launch.binding_count)
-                                : groups_.get(launch.bindings, launch.binding_count);
+  if (!pass_) open_pass();
+  if (kernel.id != current_kernel_) {
+    current_kernel_ = kernel.id;
+    api.ComputePassEncoderSetPipeline(pass_, kernel.pipeline);
+  }
+  auto* group = windowed ? groups_.create(bindings, kernel.signature) : groups_.get(bindings, kernel.signature);
   if (group != current_group_) {
     current_group_ = group;
     api.ComputePassEncoderSetBindGroup(pass_, 0, group, 0, nullptr);
   }
-  if (launch.windowed) [[unlikely]] {
+  if (windowed) [[unlikely]] {
     api.BindGroupRelease(group);
     current_group_ = nullptr;
   }
-  api.ComputePassEncoderSetBindGroup(pass_, 1, slots_[next_slot_], 0, nullptr);
-  api.ComputePassEncoderDispatchWorkgroups(pass_, launch.grid[0], launch.grid[1], launch.grid[2]);
+  if (uniforms == 1) [[likely]] {
+    api.ComputePassEncoderSetBindGroup(pass_, 1, slots_[next_slot_], 0, nullptr);
+  } else {
+    auto* several = several_uniforms(uniforms);
+    api.ComputePassEncoderSetBindGroup(pass_, 1, several, 0, nullptr);
+    api.BindGroupRelease(several);
+  }
+  api.ComputePassEncoderDispatchWorkgroups(pass_, grid[0], grid[1], grid[2]);
+  if (profile) [[unlikely]] {
+    end_pass();
+    profile->end();
+  }
   next_slot_ += slots;
   recent_[stats_.dispatches++ % recent_.size()] = kernel.label;
   if (++recorded_ >= batch_size_) submit();
-  if (sync_every_op_) [[unlikely]] {
-    submit();
-    wait_for_queue();
-    device_.throw_pending_error("in " + *kernel.label);
-    read_status();
+}
+
+// The next slots of the ring as `count` uniform bindings.
+WGPUBindGroup Stream::several_uniforms(uint32_t count) {
+  std::array<WGPUBindGroupEntry, kMaxUniforms> entries{};
+  for (uint32_t i = 0; i < count; ++i) {
+    entries[i].binding = i;
+    entries[i].buffer = ring_;
+    entries[i].offset = (next_slot_ + i) * kSlotBytes;
+    entries[i].size = i + 1 == count ? kParamBytes : kSlotBytes;
+  }
+  WGPUBindGroupDescriptor descriptor{};
+  descriptor.layout = kernels_.uniform_layout(count);
+  descriptor.entryCount = count;
+  descriptor.entries = entries.data();
+  return device_.api.DeviceCreateBindGroup(device_.handle, &descriptor);
+}
+
+// With TORCH_WEBGPU_SYNC=1 an error is raised by the operation that made it.
+void Stream::finish_op(const std::string& name) {
+  submit();
+  wait_for_queue();
+  device_.throw_pending_error("in " + name);
+  read_status();
+}
+
+bool Stream::record_to(Tape& tape) {
+  const std::lock_guard guard(mutex_);
+  if (tape_) return false;
+  recorder_ = std::this_thread::get_id();
+  tape_ = &tape;
+  return true;
+}
+
+void Stream::stop_recording() {
+  const std::lock_guard guard(mutex_);
+  tape_ = nullptr;
+}
+
+void Stream::replay(const Tape& tape, const Buffer* const* slots, uint64_t random_seed, uint64_t random_counter) {
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  if (auto* outer = recording()) outer->fail("it replays another tape");
+  Binding bindings[kMaxBindings];
+  for (const auto& step : tape.steps()) {
+    const Tape::SlotBinding* places = tape.bindings(step);
+    if (!step.kernel) {
+      encode_copy(*slots[places[0].slot], step.source_offset, *slots[places[1].slot], step.target_offset,
+                  step.size_bytes);
+      continue;
+    }
+    for (uint32_t i = 0; i < step.binding_count; ++i) {
+      bindings[i] = {slots[places[i].slot], places[i].window, places[i].size_bytes};
+    }
+    const uint32_t* params = tape.params(step);
+    uint32_t renewed[kParamWords];
+    if (step.random_word != kNoWord) [[unlikely]] {
+      std::memcpy(renewed, params, size_t{step.param_words} * 4);
+      uint32_t* words = &renewed[step.random_word];
+      const uint64_t counter = (uint64_t{words[3]} << 32 | words[2]) - tape.random().counter + random_counter;
+      words[0] = static_cast<uint32_t>(random_seed);
+      words[1] = static_cast<uint32_t>(random_seed >> 32);
+      words[2] = static_cast<uint32_t>(counter);
+      words[3] = static_cast<uint32_t>(counter >> 32);
+      params = renewed;
+    }
+    encode(*step.kernel, bindings, step.windowed, params, step.param_words, step.reports, step.grid);
+    if (sync_every_op_) [[unlikely]]
+      finish_op(*step.kernel->label);
   }
 }
 
@@ -135,6 +238,8 @@ void Stream::submit() {
   const Api& api = device_.api;
   const auto errors = device_.errors_reported();
   end_pass();
+  if (auto* profile = Profile::attached(device_)) [[unlikely]]
+    profile->resolve(encoder_);
   auto* commands = api.CommandEncoderFinish(encoder_, nullptr);
   api.CommandEncoderRelease(encoder_);
   encoder_ = nullptr;
@@ -153,21 +258,27 @@ void Stream::copy(const Buffer& source, uint64_t source_offset, const Buffer& ta
                   uint64_t size_bytes) {
   const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
+  if (auto* tape = recording()) [[unlikely]]
+    tape->add_copy(source, source_offset, target, target_offset, size_bytes);
+  encode_copy(source, source_offset, target, target_offset, size_bytes);
+  if (sync_every_op_) [[unlikely]]
+    finish_op("a copy");
+}
+
+void Stream::encode_copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
+                         uint64_t size_bytes) {
   end_pass();
   device_.api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, source_offset, target.handle, target_offset,
                                                size_bytes);
   ++stats_.copies;
   if (++recorded_ >= batch_size_) submit();
-  if (sync_every_op_) [[unlikely]] {
-    submit();
-    wait_for_queue();
-    device_.throw_pending_error("in a copy");
-  }
 }
 
 void Stream::write(const Buffer& target, uint64_t offset, const void* data, uint64_t size_bytes) {
   const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
+  if (auto* tape = recording()) [[unlikely]]
+    tape->fail("it copies from the host");
   submit();  // a queue write would otherwise overtake what is recorded
   const auto* bytes = static_cast<const char*>(data);
   const auto put = [&](uint64_t at, const void* from, uint64_t size) {
@@ -201,6 +312,8 @@ void Stream::submit_writes() {
 
 void Stream::read(const Buffer& source, uint64_t offset, void* data, uint64_t size_bytes) {
   const std::lock_guard guard(mutex_);
+  if (auto* tape = recording()) [[unlikely]]
+    tape->fail("it copies to the host");
   for (uint64_t done = 0; done < size_bytes; done += kReadbackBytes) {
     const uint64_t chunk = std::min(kReadbackBytes, size_bytes - done);
     read_chunk(source, offset + done, static_cast<char*>(data) + done, chunk);
@@ -222,13 +335,16 @@ void Stream::read_chunk(const Buffer& source, uint64_t offset, char* data, uint6
   device_.throw_if_lost();
   const Api& api = device_.api;
   const uint64_t words = round_up(size_bytes, 4);
-  const bool with_status = may_report_;
+  const bool with_status = std::exchange(may_report_, false);
   const uint64_t mapped_bytes = words + (with_status ? kStatusBytes : 0);
   reserve_readback(mapped_bytes);
+  // Nobody else's until it is read: another thread may come in between while this one waits.
+  auto* const buffer = std::exchange(readback_, nullptr);
+  const uint64_t buffer_size = std::exchange(readback_size_, 0);
   end_pass();
-  api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, offset, readback_, 0, words);
+  api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, offset, buffer, 0, words);
   if (with_status) {
-    api.CommandEncoderCopyBufferToBuffer(encoder(), status_.handle, 0, readback_, words, kStatusBytes);
+    api.CommandEncoderCopyBufferToBuffer(encoder(), status_.handle, 0, buffer, words, kStatusBytes);
   }
   submit();
   struct Map {
@@ -246,14 +362,27 @@ void Stream::read_chunk(const Buffer& source, uint64_t offset, char* data, uint6
     (*map)->message = to_string(message);
     (*map)->done = true;
   };
-  device_.wait(api.BufferMapAsync(readback_, WGPUMapMode_Read, 0, mapped_bytes, callback), map->done);
+  try {
+    wait(api.BufferMapAsync(buffer, WGPUMapMode_Read, 0, mapped_bytes, callback), map->done);
+  } catch (...) {
+    may_report_ |= with_status;
+    api.BufferRelease(buffer);
+    throw;
+  }
   const bool mapped = map->status == WGPUMapAsyncStatus_Success;
   uint32_t status[kStatusBytes / 4] = {};
   if (mapped) {
-    const auto* bytes = static_cast<const char*>(api.BufferGetConstMappedRange(readback_, 0, mapped_bytes));
+    const auto* bytes = static_cast<const char*>(api.BufferGetConstMappedRange(buffer, 0, mapped_bytes));
     std::memcpy(data, bytes, size_bytes);
     if (with_status) std::memcpy(status, bytes + words, kStatusBytes);
-    api.BufferUnmap(readback_);  // before anything is thrown: the next readback needs it unmapped
+    api.BufferUnmap(buffer);
+  }
+  if (mapped && readback_size_ < buffer_size) {
+    if (readback_) api.BufferRelease(readback_);
+    readback_ = buffer;
+    readback_size_ = buffer_size;
+  } else {
+    api.BufferRelease(buffer);
   }
   check();
   if (!mapped) throw Error("webgpu: a readback failed: " + map->message);
@@ -275,12 +404,12 @@ void Stream::read_status() {
 }
 
 void Stream::check_status(const uint32_t* words) {
-  may_report_ = false;
   if (words[0] == 0) [[likely]]
     return;
   const uint32_t clear[kStatusBytes / 4] = {};
   device_.api.QueueWriteBuffer(device_.queue, status_.handle, 0, clear, kStatusBytes);
   staged_bytes_ += kStatusBytes + kStagingOverhead;
+  if (words[4] == kReportsMessage) throw Error(message(words[5]));
   const auto index = static_cast<int64_t>(uint64_t{words[3]} << 32 | words[2]);
   const std::string op = words[1] < reporters_.size() ? *reporters_[words[1]] : "an operation";
   throw IndexError("index " + std::to_string(index) + " is out of bounds for dimension " + std::to_string(words[4]) +
@@ -304,10 +433,33 @@ void Stream::synchronize() {
   read_status();
 }
 
-void Stream::wait_for_queue() {
+void Stream::wait_for_queue(bool may_interrupt) {
   Event now(false);
   mark(now);
-  device_.wait(now.future_, now.completion_->done);
+  may_interrupt ? wait(now.future_, now.completion_->done) : void(device_.wait(now.future_, now.completion_->done));
+}
+
+void Stream::set_interrupt(void (*check)()) { interrupt = check; }
+
+// The lock is let go of for the check, which may wait for a thread that wants it.
+void Stream::wait(WGPUFuture future, const bool& done) {
+  while (!device_.wait(future, done, kInterruptNs)) {
+    auto* check = interrupt.load();
+    if (!check) continue;
+    struct Unlocked {
+      explicit Unlocked(std::mutex& mutex) : mutex(mutex) { mutex.unlock(); }
+      ~Unlocked() { mutex.lock(); }
+      std::mutex& mutex;
+    };
+    const Unlocked unlocked(mutex_);
+    check();
+  }
+}
+
+// With the lock: wgpu-native ends the process when the device goes while another thread waits for it.
+void Stream::lose_device() {
+  const std::lock_guard guard(mutex_);
+  device_.destroy();
 }
 
 bool Stream::is_idle() {
@@ -397,7 +549,8 @@ void Stream::wait(Event& event) {
   const std::lock_guard guard(mutex_);
   if (!event.completion_ || event.completion_->done) return;
   device_.throw_if_lost();
-  device_.wait(event.future_, event.completion_->done);
+  const auto completion = event.completion_;
+  wait(event.future_, completion->done);
   check();
 }
 
@@ -433,6 +586,7 @@ StreamStats Stream::stats() {
   stats.bind_group_misses = groups_.misses();
   stats.kernels_compiled = kernels_.compiled();
   stats.kernels_cached = kernels_.size();
+  stats.kernel_bytes = kernels_.size_bytes();
   return stats;
 }
 
@@ -458,7 +612,7 @@ WGPUBuffer Stream::create_buffer(const WGPUBufferDescriptor& descriptor) {
 void Stream::destroy_buffers(const std::vector<WGPUBuffer>& buffers) {
   const std::lock_guard guard(mutex_);
   submit();
-  wait_for_queue();
+  wait_for_queue(/*may_interrupt=*/false);
   groups_.clear();
   current_group_ = nullptr;
   for (auto* buffer : buffers) {

@@ -2,40 +2,27 @@
 // that encodes or submits. Nothing here waits but read(), synchronize() and events.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/bind_group_cache.h"
 #include "runtime/buffer_pool.h"
 #include "runtime/device.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/launch.h"
 
 namespace torch_webgpu {
 
-constexpr uint32_t kParamWords = 256;  // what one launch may pass, in 32-bit words
-
-// One dispatch as data: what to run (key, and how to print it on a miss), on what, with which parameters.
-struct Launch {
-  KernelKey key;
-  KernelSource (*print)(const Launch&) = nullptr;
-  const void* context = nullptr;  // whatever `print` needs beyond the key, such as a row of a table
-  uint32_t grid[3] = {1, 1, 1};
-  uint32_t binding_count = 0;
-  uint32_t param_words = 0;
-  bool windowed = false;  // some binding has a size
-  bool reports = false;   // binds status() and takes its reporter's number as the first parameter
-  Binding bindings[kMaxBindings];
-  uint32_t params[kParamWords];
-
-  Launch() {}  // leaves the arrays as they are: this is on the path of every op
-};
+class Tape;
 
 struct StreamStats {
   uint64_t dispatches = 0, copies = 0, submits = 0, uploads = 0, readbacks = 0;
-  uint64_t bind_group_hits = 0, bind_group_misses = 0, kernels_compiled = 0, kernels_cached = 0;
+  uint64_t bind_group_hits = 0, bind_group_misses = 0, kernels_compiled = 0, kernels_cached = 0, kernel_bytes = 0;
 };
 
 // A point in the stream: complete once all that was recorded before it has run.
@@ -60,6 +47,7 @@ class Stream {
   Stream(Device& device, KernelCache& kernels);
 
   void dispatch(const Launch& launch);
+  void prepare(const Launch& launch);  // compiles its kernel, or throws what is wrong with it
   // Offsets and sizes of copies, uploads and readbacks on the device are multiples of 4 bytes; an upload of a size that
   // is not overwrites up to the next multiple.
   void copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
@@ -68,6 +56,16 @@ class Stream {
   void read(const Buffer& source, uint64_t offset, void* data, uint64_t size_bytes);
   void flush();
   void synchronize();
+
+  // From now on, all that this thread gives to the device also goes onto the tape. False when a thread records already.
+  bool record_to(Tape& tape);
+  void stop_recording();
+  // The tape that this thread records to, or null.
+  Tape* recording() const {
+    return tape_.load(std::memory_order_relaxed) && recorder_ == std::this_thread::get_id() ? tape_.load() : nullptr;
+  }
+  // Runs the tape with a buffer per slot, under one lock. `random` is where its random numbers begin this time.
+  void replay(const Tape& tape, const Buffer* const* slots, uint64_t random_seed = 0, uint64_t random_counter = 0);
 
   // Where a kernel leaves the first index it finds out of range: {found, reporter, index (low, high), dimension, size}.
   // Whoever waits for the device next gets it as an IndexError.
@@ -80,6 +78,11 @@ class Stream {
   double elapsed_ms(Event& from, Event& to);
   void forget(Event& event) noexcept;
 
+  // Called about ten times a second by whoever waits for the device, without the stream's lock. What it throws ends the
+  // wait; the work goes on. wgpu-native has no wait with an end, so there it is not called.
+  static void set_interrupt(void (*check)());
+  void lose_device();  // as if the adapter had been pulled out; for tests
+
   StreamStats stats();
   // With `dry`, dispatches stop before the first call into WebGPU: what is left is the host's own cost.
   void set_dry(bool dry);
@@ -89,12 +92,19 @@ class Stream {
   void destroy_buffers(const std::vector<WGPUBuffer>& buffers);
 
  private:
+  void encode(const Kernel& kernel, const Binding* bindings, bool windowed, const uint32_t* params,
+              uint32_t param_words, bool reports, const uint32_t* grid);
+  void encode_copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
+                   uint64_t size_bytes);
+  void finish_op(const std::string& name);
+  WGPUBindGroup several_uniforms(uint32_t count);
   void open_pass();
   void end_pass();
   WGPUCommandEncoder encoder();
   void submit();
   void submit_writes();
-  void wait_for_queue();
+  void wait_for_queue(bool may_interrupt = true);
+  void wait(WGPUFuture future, const bool& done);
   void mark(Event& event);
   void check();
   void read_status();
@@ -113,11 +123,13 @@ class Stream {
   const uint32_t batch_size_;
   bool sync_every_op_ = false, dry_ = false;
   StreamStats stats_;
+  std::atomic<Tape*> tape_{nullptr};  // what `recorder_` records to
+  std::thread::id recorder_;
 
   // The batch being recorded.
   WGPUCommandEncoder encoder_ = nullptr;
   WGPUComputePassEncoder pass_ = nullptr;
-  WGPUComputePipeline current_pipeline_ = nullptr;
+  uint64_t current_kernel_ = 0;  // its id
   WGPUBindGroup current_group_ = nullptr;
   uint32_t recorded_ = 0, next_slot_ = 0;
   uint64_t staged_bytes_ = 0;                    // written since the last submit

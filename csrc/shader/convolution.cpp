@@ -16,7 +16,7 @@ class Printer {
 
   std::string print() {
     const std::string type = wgsl_type(compute_);
-    print_binding(kOut, spec_.quads ? "vec4<f32>" : type);
+    if (!spec_.epilogue) print_binding(kOut, spec_.quads ? "vec4<f32>" : type);
     print_binding(kX, spec_.quads ? "vec4<f32>" : "u32");
     print_binding(kRow, spec_.packed ? "vec4<f32>" : "u32");
     if (spec_.has_bias) print_binding(kBias, "u32");
@@ -31,12 +31,11 @@ class Printer {
     print_params();
     if (spec_.quads) {
       source_.print("fn load_quad(at: u32) -> vec4<f32> { return " + memory(kX) + "[at / 4u]; }\n" +
-                    "fn load_x(at: u32) -> f32 { return " + memory(kX) + "[at / 4u][at % 4u]; }\n" +
-                    "fn store_quad(at: u32, value: vec4<f32>) { " + memory(kOut) + "[at / 4u] = value; }\n");
+                    "fn load_x(at: u32) -> f32 { return " + memory(kX) + "[at / 4u][at % 4u]; }\n");
     } else {
       print_load("load_x", kX);
-      source_.print("fn store(at: u32, value: T) { " + memory(kOut) + "[at] = value; }\n");
     }
+    print_store();
     if (spec_.packed) {
       source_.print("fn load_weight(at: u32) -> vec4<f32> { return " + memory(kRow) + "[at]; }\n");
     } else {
@@ -53,6 +52,19 @@ class Printer {
   DType dtype(ConvolutionOperand operand) const { return static_cast<DType>(spec_.dtype[operand]); }
   uint32_t binding(ConvolutionOperand operand) const { return spec_.binding[operand]; }
   std::string memory(ConvolutionOperand operand) const { return "m" + std::to_string(binding(operand)); }
+
+  void print_store() {
+    if (const EpilogueText* text = spec_.epilogue) {
+      for (const auto& file : text->files) source_.use(file);
+      source_.print(spec_.quads
+                        ? text->fours + "\nfn store_quad(at: u32, value: vec4<f32>) { epilogue_four(at, value); }\n"
+                        : text->elements + "\nfn store(at: u32, value: T) { epilogue(at, value); }\n");
+    } else if (spec_.quads) {
+      source_.print("fn store_quad(at: u32, value: vec4<f32>) { " + memory(kOut) + "[at / 4u] = value; }\n");
+    } else {
+      source_.print("fn store(at: u32, value: T) { " + memory(kOut) + "[at] = value; }\n");
+    }
+  }
 
   void use_files() {
     if (form_ == ConvolutionForm::element) {
@@ -76,7 +88,12 @@ class Printer {
   void print_binding(ConvolutionOperand operand, const std::string& element) {
     if (bound_ >> binding(operand) & 1) return;
     bound_ |= 1u << binding(operand);
-    source_.bind(binding(operand), element);
+    if (spec_.epilogue) {
+      const std::string index = std::to_string(binding(operand));
+      source_.print("@group(0) @binding(" + index + ") var<storage, read> m" + index + ": array<" + element + ">;\n");
+    } else {
+      source_.bind(binding(operand), element);
+    }
   }
 
   void print_params() {
@@ -120,6 +137,7 @@ std::string print_convolution(const ConvolutionSpec& spec, const Target& target)
 }
 
 std::string label_convolution(const ConvolutionSpec& spec) {
+  if (spec.epilogue) return spec.epilogue->label;
   const char* const names[] = {"convolution", "convolution_weight", "convolution_element"};
   return std::string(names[spec.form]) + "(" + name(static_cast<DType>(spec.dtype[kX])) + ", " +
          std::to_string(spec.rows) + (spec.packed ? " packed rows" : " rows") + (spec.width ? " by lines)" : ")");

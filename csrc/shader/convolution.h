@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shader/dtype.h"
+#include "shader/epilogue.h"
 #include "shader/source.h"
 
 namespace torch_webgpu {
@@ -15,9 +16,10 @@ enum class ConvolutionForm : uint8_t { output, weight, element };
 enum ConvolutionOperand : uint8_t { kOut, kX, kRow, kBias, kConvolutionOperands };
 
 struct ConvolutionSpec {
-  uint8_t form;        // ConvolutionForm
-  uint8_t rows;        // of a tile
-  uint8_t shared : 1;  // the lanes of a subgroup load a tile's rows together
+  const EpilogueText* epilogue;  // what takes the elements of the result, where the kernel does not store them
+  uint8_t form;                  // ConvolutionForm
+  uint8_t rows;                  // of a tile
+  uint8_t shared : 1;            // the lanes of a subgroup load a tile's rows together
   uint8_t has_bias : 1;
   uint8_t packed : 1;                     // rows are weights in quads, as f32
   uint8_t has_gap : 1;                    // a transposed convolution that leaves elements out
@@ -29,7 +31,7 @@ struct ConvolutionSpec {
   uint8_t binding[kConvolutionOperands];  // which buffer it is in
   uint8_t unused[2];
 };
-static_assert(sizeof(ConvolutionSpec) == 16);
+static_assert(sizeof(ConvolutionSpec) == 24);
 
 // The words of a launch, which the kernel reads by these names; axes are depth, height, width. Strides are in elements.
 struct ConvolutionParams {
@@ -53,6 +55,7 @@ constexpr ConvolutionAxes kConvolutionAxes[] = {{"out_size", "u32"}, {"phase_siz
                                                 {"kernel", "u32"},   {"step", "u32"},       {"base", "i32"},
                                                 {"dilation", "i32"}, {"gap", "i32"},        {"out_stride", "u32"},
                                                 {"x_stride", "u32"}, {"row_stride", "u32"}};
+static_assert(sizeof(ConvolutionParams) <= 4 * kEpilogueWords);
 static_assert(sizeof(ConvolutionParams) == 4 * (std::size(kConvolutionWords) + 3 * std::size(kConvolutionAxes)));
 
 std::string print_convolution(const ConvolutionSpec& spec, const Target& target);

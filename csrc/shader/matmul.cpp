@@ -17,14 +17,16 @@ class Printer {
         target_(target),
         kernel_(static_cast<MatmulKernel>(spec.kernel)),
         compute_(static_cast<Compute>(spec.compute)),
-        operands_(spec.epilogue->adds ? 4 : 3) {}
+        operands_(spec.epilogue->adds ? 4 : 3),
+        text_(spec.epilogue->text),
+        first_(text_ ? 1 : 0) {}
 
   std::string print() {
     uint32_t bindings = 1;
     for (uint32_t i = 1; i < operands_; ++i) bindings = std::max<uint32_t>(bindings, spec_.binding[i] + 1);
-    for (uint32_t i = 0; i < bindings; ++i) source_.bind(i, element(i));
+    for (uint32_t i = 0; i < bindings; ++i) text_ ? bind_to_read(i) : source_.bind(i, element(i));
     source_.use(compute_);
-    for (uint32_t i = 0; i < operands_; ++i) source_.use(compute_type(dtype(i)));
+    for (uint32_t i = first_; i < operands_; ++i) source_.use(compute_type(dtype(i)));
     if (spec_.epilogue->library) source_.use(spec_.epilogue->library);
     source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nconst LINES = " + number(spec_.lines) + ";\n");
     for (const auto& [name, word] : {std::pair{"rows", MatmulParams::kRows},
@@ -34,10 +36,14 @@ class Printer {
                                      {"chunk", MatmulParams::kChunk}}) {
       source_.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
     }
-    for (uint32_t i = 0; i < operands_; ++i) print_place(i);
-    if (operands_ == 4) print_element(3);
-    print_finish();
-    print_store();
+    for (uint32_t i = first_; i < operands_; ++i) print_place(i);
+    if (text_) {
+      print_epilogue();
+    } else {
+      if (operands_ == 4) print_element(3);
+      print_finish();
+      print_store();
+    }
     print_kernel();
     return source_.text();
   }
@@ -49,11 +55,11 @@ class Printer {
 
   // Operands that share a buffer and are loaded in fours are of one dtype.
   std::string element(uint32_t binding) const {
-    for (uint32_t i = 0; i < operands_; ++i) {
+    for (uint32_t i = first_; i < operands_; ++i) {
       if (spec_.binding[i] == binding && (i < 3 ? walk(i) != Walk::elements : walk(i) == Walk::across))
         return bytes(i) == 4 ? "vec4<u32>" : "vec2<u32>";
     }
-    return binding == 0 && bytes(0) < 4 ? "atomic<u32>" : "u32";
+    return binding == 0 && bytes(0) < 4 && !text_ ? "atomic<u32>" : "u32";
   }
 
   std::string word(uint32_t binding, const std::string& index) const {
@@ -179,6 +185,35 @@ class Printer {
     }
   }
 
+  void bind_to_read(uint32_t binding) {
+    const std::string index = std::to_string(binding);
+    source_.print("@group(0) @binding(" + index + ") var<storage, read> m" + index + ": array<" + element(binding) +
+                  ">;\n");
+  }
+
+  void print_epilogue() {
+    for (const auto& file : text_->files) source_.use(file);
+    source_.print(std::string("fn index_of(batch: u32, row: u32, column: u32) -> u32 {\n  return ") +
+                  (spec_.transposed ? "(batch * columns() + column) * rows() + row"
+                                    : "(batch * rows() + row) * columns() + column") +
+                  ";\n}\n");
+    if (walk(0) == Walk::across) {
+      source_.print(text_->fours +
+                    "\nfn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>, c: vec4<f32>) {\n"
+                    "  if (column < columns()) { epilogue_four(index_of(batch, row, column), product); }\n}\n");
+    } else {
+      source_.print(text_->elements +
+                    "\nfn store(batch: u32, row: u32, column: u32, product: T) {\n"
+                    "  epilogue(index_of(batch, row, column), product);\n}\n"
+                    "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>, c: vec4<f32>) {\n"
+                    "  for (var i = 0u; i < min(4u, columns() - min(column, columns())); i++) {\n"
+                    "    store(batch, row, column + i, product[i]);\n  }\n}\n");
+    }
+    source_.print(
+        "const SAME_C = true;\n"
+        "fn four_of_c(batch: u32, row: u32, column: u32) -> vec4<f32> { return vec4<f32>(); }\n");
+  }
+
   void print_store() {
     const std::string value = to_raw(dtype(0), convert(compute_, compute_type(dtype(0)), "value"));
     source_.print("fn raw(value: T) -> " + std::string(bytes(0) == 8 ? "vec2<u32>" : "u32") + " { return " + value +
@@ -268,6 +303,8 @@ class Printer {
   const MatmulKernel kernel_;
   const Compute compute_;
   const uint32_t operands_;
+  const EpilogueText* const text_;
+  const uint32_t first_;  // of the operands that the printer knows
 };
 
 }  // namespace
@@ -275,6 +312,7 @@ class Printer {
 std::string print_matmul(const MatmulSpec& spec, const Target& target) { return Printer(spec, target).print(); }
 
 std::string label_matmul(const MatmulSpec& spec) {
+  if (spec.epilogue->text) return spec.epilogue->text->label;
   const char* const kernels[] = {"tile", "shared", "subgroup", "vector"};
   return std::string("matmul ") + kernels[spec.kernel] + spec.epilogue->name + " (" +
          name(static_cast<DType>(spec.dtype[1])) + ", " + name(static_cast<DType>(spec.dtype[2])) + ") -> " +

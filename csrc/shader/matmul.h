@@ -4,6 +4,7 @@
 #include <string>
 
 #include "shader/dtype.h"
+#include "shader/epilogue.h"
 #include "shader/source.h"
 
 namespace torch_webgpu {
@@ -14,7 +15,8 @@ struct Epilogue {
   const char* name;
   const char* formula;
   bool adds = false;
-  const char* library = nullptr;  // a file below wgsl/ with functions of the formula
+  const char* library = nullptr;       // a file below wgsl/ with functions of the formula
+  const EpilogueText* text = nullptr;  // takes the place of the formula and of the store
 };
 
 enum class MatmulKernel : uint8_t {
@@ -42,6 +44,7 @@ struct MatmulSpec {
   uint8_t lines;       // of a that a lane holds: 1, 2 or 4
   uint8_t ragged : 1;  // the last four steps are not all there
   uint8_t same_c : 1;  // c is the same in every row
+  uint8_t transposed : 1;  // the kernel's rows are the columns of what it stores by a text of its own
 };
 static_assert(sizeof(MatmulSpec) == 24);
 

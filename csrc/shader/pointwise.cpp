@@ -116,12 +116,19 @@ class Printer {
     std::string value = convert(compute_type(dtype), operand_type(operand), from_raw(dtype, raw));
     const auto common = static_cast<DType>(spec_.common - 1);
     if (spec_.common == 0 || dtype == common || operand_type(operand) != compute_) return value;
+    return in_common(value);
+  }
+
+  // A value of the compute type as the common dtype holds it.
+  std::string in_common(const std::string& value) const {
+    const auto common = static_cast<DType>(spec_.common - 1);
     return from_raw(common, to_raw(common, value));
   }
 
   std::string stored(const std::string& value) const {
-    const DType dtype = spec_.dtype(0);
-    return to_raw(dtype, convert(result_type(), compute_type(dtype), value));
+    const DType dtype = spec_.dtype(0), common = static_cast<DType>(spec_.common - 1);
+    const bool cut = spec_.common != 0 && dtype != common && result_type() == compute_;
+    return to_raw(dtype, convert(result_type(), compute_type(dtype), cut ? in_common(value) : value));
   }
 
   // Sets i<operand> for each operand, from the running index `step`.

@@ -22,7 +22,8 @@ struct PointwiseRow {
     has_index = 4,
     random = 8,
     own_block = 16,
-    wide_scalars = 256,  // a number from the host, as second operand, is not rounded to the common dtype
+    wide_scalars = 256,    // a number from the host, as second operand, is not rounded to the common dtype
+    narrow_scalars = 512,  // s0, s1, ... are numbers of the common dtype, not of the type that it computes as
   };
   uint16_t flags = none;
   uint8_t scalars = 0;
@@ -62,7 +63,7 @@ struct PointwiseSpec {
   uint8_t partial : 1;  // the last quad is not whole
   uint8_t : 3;
   uint8_t rank;    // 0 when one index serves all operands
-  uint8_t common;  // 1 + the DType that operands are cut to when loaded, 0 where that changes nothing
+  uint8_t common;  // 1 + the DType that operands and the result are cut to, 0 where that changes nothing
 
   uint32_t binding(uint32_t operand) const { return (bindings >> (4 * operand)) & 15u; }
   DType dtype(uint32_t operand) const { return static_cast<DType>(operands[operand].dtype); }

@@ -53,12 +53,18 @@ constexpr std::pair<std::string_view, std::string_view> kBuildsOn[] = {
 
 }  // namespace
 
+std::vector<std::string> wgsl_needs(std::string_view file) {
+  std::vector<std::string> needs;
+  for (const auto& [upper, lower] : kBuildsOn) {
+    if (upper == file) needs.emplace_back(lower);
+  }
+  return needs;
+}
+
 void ShaderSource::use(std::string_view file) {
   if (std::find(files_.begin(), files_.end(), file) != files_.end()) return;
   files_.emplace_back(file);
-  for (const auto& [upper, lower] : kBuildsOn) {
-    if (upper == file) use(lower);
-  }
+  for (const auto& lower : wgsl_needs(file)) use(lower);
 }
 
 void ShaderSource::use_library(std::string_view file) {

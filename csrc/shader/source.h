@@ -37,6 +37,9 @@ class ShaderSource {
   std::string head_, body_;
 };
 
+// The files that a file below wgsl/ builds on.
+std::vector<std::string> wgsl_needs(std::string_view file);
+
 // A word of the launch's parameters, at a place known when printing.
 std::string param(uint32_t word);
 std::string param_value(Compute type, uint32_t word);  // as a value; int64 takes two words

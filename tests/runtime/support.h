@@ -47,7 +47,7 @@ class Words {
   void set(const std::vector<uint32_t>& values);
   std::vector<uint32_t> get() const;
   const Buffer& buffer() const { return *buffer_; }
-  Binding binding(uint32_t window = 0) const { return {buffer_, window}; }
+  Binding binding(uint32_t window = 0) const { return {buffer_, window, 0}; }
 
  private:
   Runtime& owner_;

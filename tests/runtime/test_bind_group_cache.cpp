@@ -20,14 +20,16 @@ TEST_CASE("bind groups: one per combination of buffers and windows") {
                                                           {a.binding(1), b.binding()},
                                                           {a.binding(), b.binding(1)}};
   std::set<WGPUBindGroup> groups;
-  for (const auto& combination : combinations) groups.insert(cache.get(combination.data(), combination.size()));
+  for (const auto& combination : combinations)
+    groups.insert(cache.get(combination.data(), {static_cast<uint32_t>(combination.size())}));
   CHECK(groups.size() == combinations.size());
   CHECK(cache.misses() == combinations.size());
-  for (const auto& combination : combinations) CHECK(groups.count(cache.get(combination.data(), combination.size())));
+  for (const auto& combination : combinations)
+    CHECK(groups.count(cache.get(combination.data(), {static_cast<uint32_t>(combination.size())})));
   CHECK(cache.hits() == combinations.size());
   CHECK(cache.misses() == combinations.size());
   cache.clear();
-  CHECK(cache.get(combinations[0].data(), 1) != nullptr);
+  CHECK(cache.get(combinations[0].data(), {1}) != nullptr);
   CHECK(cache.misses() == combinations.size() + 1);
 }
 

@@ -200,7 +200,7 @@ TEST_CASE("errors: an index that a kernel reports is raised once by whoever wait
   const Words out(64);
   Stream& stream = runtime().stream;
   const auto launch = [&] {
-    Launch launch = make_launch(report, {out.binding(), {&stream.status()}}, {0});
+    Launch launch = make_launch(report, {out.binding(), {&stream.status(), 0, 0}}, {0});
     launch.reports = true;
     stream.dispatch(launch);
   };

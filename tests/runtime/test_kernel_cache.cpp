@@ -95,6 +95,48 @@ TEST_CASE("kernels: the cache keeps its bound and what was evicted comes back") 
   CHECK(out.get() == std::vector<uint32_t>(64, expected));
 }
 
+TEST_CASE("kernels: the cache keeps its bound of memory") {
+  constexpr uint32_t mib = 2;
+  KernelCache kernels(runtime().device, /*capacity=*/1000, mib);
+  Stream stream(runtime().device, kernels);
+  const Words out(std::vector<uint32_t>(64, 0));
+  std::vector<Program> programs;
+  for (uint32_t i = 0; i < 11; ++i) programs.push_back(adder(i));
+  uint32_t expected = 0;
+  for (uint32_t i = 0; i < 33; ++i) {
+    run(programs[i % 11], {&out}, {}, 1, stream);
+    expected += i % 11;
+    REQUIRE(kernels.size_bytes() > 0);
+    REQUIRE(kernels.size_bytes() <= uint64_t{mib} << 20);
+    REQUIRE(kernels.size() < 6);
+  }
+  CHECK(kernels.compiled() > 11);
+  CHECK(stream.stats().kernel_bytes == kernels.size_bytes());
+  stream.synchronize();
+  CHECK(out.get() == std::vector<uint32_t>(64, expected));
+}
+
+TEST_CASE("kernels: a longer text counts for more memory") {
+  const KernelSource brief{"brief", std::string(100, ' ')}, lengthy{"lengthy", std::string(10'000, ' ')};
+  CHECK(KernelCache::estimated_bytes(lengthy) > KernelCache::estimated_bytes(brief) + 9'900);
+}
+
+TEST_CASE("kernels: one larger than the bound is kept alone") {
+  KernelCache kernels(runtime().device, /*capacity=*/1000, /*capacity_mib=*/0);
+  Stream stream(runtime().device, kernels);
+  const Words out(std::vector<uint32_t>(64, 0));
+  const Program one = adder(1), other = adder(2);
+  for (int i = 0; i < 3; ++i) {
+    run(one, {&out}, {}, 1, stream);
+    run(one, {&out}, {}, 1, stream);
+    CHECK(kernels.size() == 1);
+    run(other, {&out}, {}, 1, stream);
+  }
+  CHECK(kernels.compiled() == 6);
+  stream.synchronize();
+  CHECK(out.get() == std::vector<uint32_t>(64, 12));
+}
+
 TEST_CASE("kernels: the one in use survives eviction") {
   SmallCache small;
   const Words out(std::vector<uint32_t>(64, 0));

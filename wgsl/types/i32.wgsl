@@ -79,18 +79,18 @@ fn pow_i32(a: i32, b: i32) -> i32 {
   return result;
 }
 
+// Of magnitudes, by remainders with the signs of C: that of the smallest integer is negative.
 fn gcd_i32(a: i32, b: i32) -> i32 {
-  var x = bitcast<u32>(abs(a));
-  var y = bitcast<u32>(abs(b));
-  while (x != 0u) {
+  var x = a;
+  var y = b;
+  while (x != 0) {
     let rest = y % x;
     y = x;
     x = rest;
   }
-  return bitcast<i32>(y);
+  return y;
 }
-fn lcm_i32(a: i32, b: i32) -> i32 {
-  let divisor = gcd_i32(a, b);
+fn lcm_i32(a: i32, b: i32, divisor: i32) -> i32 {
   if (divisor == 0) { return 0; }
   return abs(a / divisor * b);
 }

@@ -193,10 +193,19 @@ fn pow_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   return result;
 }
 
-// By halving and subtracting, without a division.
+// Of magnitudes. That of the smallest integer is negative, and from there the remainders of C decide the sign.
 fn gcd_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
-  var x = abs_i64(a);
-  var y = abs_i64(b);
+  var x = a;
+  var y = b;
+  if (is_negative_i64(x) || is_negative_i64(y)) {
+    while (!is_zero_i64(x)) {
+      let rest = fmod_i64(y, x);
+      y = x;
+      x = rest;
+    }
+    return y;
+  }
+  // By halving and subtracting, without a division.
   if (is_zero_i64(x)) { return y; }
   if (is_zero_i64(y)) { return x; }
   let twos = min(ctz_u64(x), ctz_u64(y));
@@ -213,8 +222,7 @@ fn gcd_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   }
   return shl_u64(x, twos);
 }
-fn lcm_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
-  let divisor = gcd_i64(a, b);
+fn lcm_i64(a: vec2<u32>, b: vec2<u32>, divisor: vec2<u32>) -> vec2<u32> {
   if (is_zero_i64(divisor)) { return zero_i64; }
   return abs_i64(mul_i64(div_trunc_i64(a, divisor), b));
 }

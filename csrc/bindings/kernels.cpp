@@ -1,0 +1,107 @@
+// _C.Kernel: a kernel from text of the caller's, for torch.webgpu.compile_shader and for torch.compile.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "bindings/bindings.h"
+#include "ops/convolution.h"
+#include "ops/custom.h"
+#include "ops/epilogue.h"
+#include "ops/matmul.h"
+
+namespace py = pybind11;
+
+namespace torch_webgpu {
+namespace {
+
+std::vector<at::Tensor> unpack(const std::string& label, const py::sequence& tensors) {
+  std::vector<at::Tensor> unpacked;
+  unpacked.reserve(tensors.size());
+  for (const auto& tensor : tensors) {
+    if (!THPVariable_Check(tensor.ptr())) {
+      throw py::type_error(label + "() takes tensors, not " +
+                           std::string(py::str(py::type::of(tensor).attr("__name__"))));
+    }
+    unpacked.push_back(THPVariable_Unpack(tensor.ptr()));
+  }
+  return unpacked;
+}
+
+using Words = c10::SmallVector<uint32_t, 64>;
+
+Words unpack(const py::sequence& words) {
+  Words unpacked;
+  for (const auto& word : words) unpacked.push_back(word.cast<uint32_t>());
+  return unpacked;
+}
+
+void call(const CustomKernel* kernel, const py::sequence& tensors, const py::sequence& words,
+          std::array<uint32_t, 3> grid, bool offsets) {
+  const auto operands = unpack(kernel->source.label, tensors);
+  const Words values = unpack(words);
+  const py::gil_scoped_release release;
+  launch_custom(*kernel, operands, values, grid, offsets ? Places::offsets : Places::bindings);
+}
+
+// Kernels hold pointers to it, so it is never freed.
+struct GivenEpilogue {
+  EpilogueText text;
+  Epilogue epilogue;
+};
+
+template <class Run>
+void run_into(const GivenEpilogue* self, const py::sequence& tensors, uint32_t read_only, const py::sequence& words,
+              const Run& run) {
+  const auto operands = unpack(self->text.label, tensors);
+  const Words values = unpack(words);
+  const py::gil_scoped_release release;
+  run(EpilogueCall{self->epilogue, operands, read_only, values});
+}
+
+void multiply(const GivenEpilogue* self, const at::Tensor& a, const at::Tensor& b, const py::sequence& tensors,
+              uint32_t read_only, const py::sequence& words) {
+  run_into(self, tensors, read_only, words, [&](const EpilogueCall& call) { matmul_into(call, a, b); });
+}
+
+using Sizes = std::vector<int64_t>;
+
+void convolve_given(const GivenEpilogue* self, const at::Tensor& x, const at::Tensor& weight, const Sizes& sizes,
+                    const Sizes& stride, const Sizes& padding, const Sizes& dilation, const py::sequence& tensors,
+                    uint32_t read_only, const py::sequence& words) {
+  run_into(self, tensors, read_only, words, [&](const EpilogueCall& call) {
+    convolve_into(call, Window(stride, padding, dilation, 1), sizes, x, weight);
+  });
+}
+
+}  // namespace
+
+void bind_kernels(py::module& m) {
+  py::class_<CustomKernel, std::unique_ptr<CustomKernel, py::nodelete>>(m, "Kernel")
+      .def(py::init([](std::string label, std::string wgsl, std::string entry_point, uint32_t bindings,
+                       uint32_t read_only, uint32_t uniforms) {
+             const py::gil_scoped_release release;
+             KernelSource source{std::move(label), std::move(wgsl), std::move(entry_point)};
+             return const_cast<CustomKernel*>(&custom_kernel(std::move(source), {bindings, read_only, uniforms}));
+           }),
+           py::arg("label"), py::arg("wgsl"), py::arg("entry_point"), py::arg("bindings"), py::arg("read_only"),
+           py::arg("uniforms") = 1)
+      .def("__call__", &call, py::arg("tensors"), py::arg("words"), py::arg("grid"), py::arg("offsets") = false)
+      .def_property_readonly("label", [](const CustomKernel& kernel) { return kernel.source.label; })
+      .def_property_readonly("wgsl", [](const CustomKernel& kernel) { return kernel.source.wgsl; });
+  py::class_<GivenEpilogue, std::unique_ptr<GivenEpilogue, py::nodelete>>(m, "Epilogue")
+      .def(py::init([](std::string label, std::string elements, std::string fours, std::vector<std::string> files) {
+             auto* made = new GivenEpilogue;
+             made->text = {std::move(label), std::move(elements), std::move(fours), std::move(files)};
+             made->epilogue = {"", "", false, nullptr, &made->text};
+             return made;
+           }),
+           py::arg("label"), py::arg("elements"), py::arg("fours"), py::arg("files"))
+      .def("matmul", &multiply, py::arg("a"), py::arg("b"), py::arg("tensors"), py::arg("read_only"), py::arg("words"))
+      .def("convolution", &convolve_given, py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"),
+           py::arg("padding"), py::arg("dilation"), py::arg("tensors"), py::arg("read_only"), py::arg("words"));
+  m.attr("epilogue_bindings") = py::int_(uint32_t{kEpilogueBindings});
+  m.attr("epilogue_words") = py::int_(uint32_t{kEpilogueWords});
+}
+
+}  // namespace torch_webgpu

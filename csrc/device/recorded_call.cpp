@@ -1,0 +1,216 @@
+#include "device/recorded_call.h"
+
+#include <ATen/core/TensorBase.h>
+
+#include <algorithm>
+
+#include "device/allocator.h"
+#include "device/context.h"
+#include "device/generator.h"
+#include "device/number.h"
+
+namespace torch_webgpu {
+namespace {
+
+uint64_t largest_binding() { return runtime().device.limits.maxStorageBufferBindingSize; }
+
+// A number that only the host holds so far goes into parameters instead of a binding: a replay would repeat it.
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.device().type() == kDeviceType && tensor.layout() == at::kStrided &&
+         !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor() && !number_in(tensor.storage());
+}
+
+uint32_t first_with_buffer(const Arguments& arguments, size_t index, const Buffer* buffer) {
+  for (size_t i = 0; i < index; ++i) {
+    if (arguments[i].tensor && buffer_of(*arguments[i].tensor) == buffer) return static_cast<uint32_t>(i);
+  }
+  return static_cast<uint32_t>(index);
+}
+
+uint64_t large_size_of(const Buffer* buffer) {
+  return buffer && buffer->size_bytes > largest_binding() ? buffer->size_bytes : 0;
+}
+
+Generator& generator() { return *default_generator().get<Generator>(); }
+
+// Buffers from the pool that go back to it unless a tensor takes them.
+class Scratch {
+ public:
+  explicit Scratch(size_t slots) : buffers_(slots, nullptr) {}
+  ~Scratch() {
+    for (Buffer* buffer : buffers_) {
+      if (buffer) runtime().pool.release(buffer);
+    }
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const Buffer* allocate(uint32_t slot, uint64_t size_bytes) {
+    return buffers_[slot] = runtime().pool.allocate(size_bytes);
+  }
+  Buffer* take(uint32_t slot) { return std::exchange(buffers_[slot], nullptr); }
+
+ private:
+  std::vector<Buffer*> buffers_;
+};
+
+}  // namespace
+
+std::optional<Layout> Layout::of(const Arguments& arguments) {
+  Layout layout;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto& [tensor, number] = arguments[i];
+    if (!tensor) {
+      layout.entries_.push_back({false, at::ScalarType::Undefined, 0, 0, number, {}});
+      continue;
+    }
+    if (!is_plain(*tensor)) return std::nullopt;
+    const Buffer* buffer = buffer_of(*tensor);
+    Entry entry{true,
+                tensor->scalar_type(),
+                buffer ? first_with_buffer(arguments, i, buffer) : 0,
+                large_size_of(buffer),
+                tensor->storage_offset(),
+                {}};
+    entry.sizes_and_strides.append(tensor->sizes().begin(), tensor->sizes().end());
+    entry.sizes_and_strides.append(tensor->strides().begin(), tensor->strides().end());
+    layout.entries_.push_back(std::move(entry));
+  }
+  return layout;
+}
+
+bool Layout::holds(const Arguments& arguments) const {
+  if (arguments.size() != entries_.size()) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto& [tensor, number] = arguments[i];
+    const Entry& entry = entries_[i];
+    if (entry.is_tensor != (tensor != nullptr)) return false;
+    if (!tensor) {
+      if (number != entry.number) return false;
+      continue;
+    }
+    const auto sizes = tensor->sizes(), strides = tensor->strides();
+    const size_t rank = sizes.size();
+    if (tensor->scalar_type() != entry.dtype || tensor->storage_offset() != entry.number ||
+        2 * rank != entry.sizes_and_strides.size() ||
+        !std::equal(sizes.begin(), sizes.end(), entry.sizes_and_strides.begin()) ||
+        !std::equal(strides.begin(), strides.end(), entry.sizes_and_strides.begin() + static_cast<ptrdiff_t>(rank)) ||
+        !is_plain(*tensor)) {
+      return false;
+    }
+    const Buffer* buffer = buffer_of(*tensor);
+    if (large_size_of(buffer) != entry.large_size_bytes) return false;
+    if (buffer && first_with_buffer(arguments, i, buffer) != entry.shares_with) return false;
+  }
+  return true;
+}
+
+RecordedCall::RecordedCall(const Arguments& arguments, const std::vector<at::Tensor>& constants)
+    : constants_(constants) {
+  // One slot for each argument, whether it has a buffer or not: an argument's slot is its position.
+  std::vector<const Buffer*> given;
+  for (const auto& [tensor, number] : arguments) {
+    arguments_.push_back(tensor ? *tensor : at::Tensor());
+    given.push_back(tensor ? buffer_of(*tensor) : nullptr);
+  }
+  const Generator& numbers = generator();
+  tape_ = std::make_unique<Tape>(given, Tape::Random{numbers.current_seed(), numbers.get_offset()});
+  for (const auto& constant : constants_) {
+    if (const Buffer* buffer = buffer_of(constant)) tape_->keep(*buffer);
+  }
+}
+
+bool RecordedCall::begin() { return runtime().stream.record_to(*tape_); }
+
+void RecordedCall::cancel() {
+  runtime().stream.stop_recording();
+  arguments_.clear();
+}
+
+bool RecordedCall::end(const std::vector<std::optional<at::Tensor>>& results) {
+  runtime().stream.stop_recording();
+  failure_ = tape_->failure();
+  for (const auto& result : results) {
+    if (!failure_.empty()) break;
+    if (!result) {
+      results_.push_back({Result::no_tensor, 0, at::ScalarType::Undefined, 0, 0, {}, {}});
+      continue;
+    }
+    auto found = result_of(*result);
+    if (!found) {
+      failure_ = "a result lies in no buffer that the call was given or made";
+      break;
+    }
+    results_.push_back(std::move(*found));
+  }
+  arguments_.clear();
+  return failure_.empty();
+}
+
+std::optional<RecordedCall::Result> RecordedCall::result_of(const at::Tensor& tensor) const {
+  if (!is_plain(tensor)) return std::nullopt;
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    if (arguments_[i].is_same(tensor)) {
+      return Result{Result::argument, static_cast<uint32_t>(i), at::ScalarType::Undefined, 0, 0, {}, {}};
+    }
+  }
+  const Buffer* buffer = buffer_of(tensor);
+  const uint32_t slot = buffer ? tape_->slot_of(*buffer) : Tape::kNoSlot;
+  if (buffer && slot == Tape::kNoSlot) return std::nullopt;
+  return Result{Result::made,
+                slot,
+                tensor.scalar_type(),
+                tensor.storage().nbytes(),
+                tensor.storage_offset(),
+                c10::SmallVector<int64_t, 6>(tensor.sizes()),
+                c10::SmallVector<int64_t, 6>(tensor.strides())};
+}
+
+std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arguments) const {
+  Runtime& here = runtime();
+  const auto& slots = tape_->slots();
+  c10::SmallVector<const Buffer*, 32> buffers(slots.size(), nullptr);
+  Scratch scratch(slots.size());
+  for (uint32_t i = 0; i < slots.size(); ++i) {
+    switch (slots[i].kind) {
+      case Tape::Slot::given: buffers[i] = arguments[i].tensor ? buffer_of(*arguments[i].tensor) : nullptr; break;
+      case Tape::Slot::own: buffers[i] = scratch.allocate(i, slots[i].size_bytes); break;
+      case Tape::Slot::fixed: buffers[i] = slots[i].buffer; break;
+    }
+  }
+  Generator::Blocks random{};
+  if (tape_->random_blocks() > 0) random = generator().take(tape_->random_blocks());
+  here.stream.replay(*tape_, buffers.data(), random.seed, random.first);
+
+  std::vector<std::optional<at::Tensor>> results(results_.size());
+  c10::SmallVector<c10::Storage, 8> storages(slots.size());
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const Result& result = results_[i];
+    if (result.kind == Result::no_tensor) continue;
+    if (result.kind == Result::argument) {
+      results[i] = *arguments[result.index].tensor;
+      continue;
+    }
+    c10::Storage storage;
+    if (result.index == Tape::kNoSlot) {
+      storage = c10::Storage(c10::Storage::use_byte_size_t(), 0, allocator(), true);
+    } else if (slots[result.index].kind == Tape::Slot::given) {
+      storage = arguments[result.index].tensor->storage();
+    } else {
+      c10::Storage& made = storages[result.index];
+      if (!made) {
+        Buffer* buffer = scratch.take(result.index);
+        made = c10::Storage(c10::Storage::use_byte_size_t(), result.storage_bytes,
+                            c10::DataPtr(buffer->address, buffer, &release_buffer, kDevice), allocator(), true);
+      }
+      storage = made;
+    }
+    constexpr c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
+    auto tensor =
+        at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, c10::scalarTypeToTypeMeta(result.dtype));
+    tensor.unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes, result.strides, result.offset);
+    results[i] = std::move(tensor);
+  }
+  return results;
+}
+
+}  // namespace torch_webgpu

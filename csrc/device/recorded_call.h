@@ -1,0 +1,75 @@
+// A function of tensors as one tape: what it gave to the device in one call is given again, with the tensors of the
+// next. The wrapper that Inductor generates is such a function: it looks at the layout of its arguments, never at their
+// elements.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/tape.h"
+
+namespace torch_webgpu {
+
+// A tensor or a whole number; neither is owned.
+struct Argument {
+  const at::Tensor* tensor = nullptr;
+  int64_t number = 0;
+};
+using Arguments = c10::SmallVector<Argument, 16>;
+
+// What a recording depends on of its arguments: layouts, and which of them share a buffer.
+class Layout {
+ public:
+  // None where an argument is no plain tensor of the device.
+  static std::optional<Layout> of(const Arguments& arguments);
+  bool holds(const Arguments& arguments) const;
+
+ private:
+  struct Entry {
+    bool is_tensor;
+    at::ScalarType dtype;
+    uint32_t shares_with;       // the first argument with the same buffer
+    uint64_t large_size_bytes;  // of a buffer that one binding cannot hold, otherwise 0
+    int64_t number;             // or the storage offset
+    c10::SmallVector<int64_t, 8> sizes_and_strides;
+  };
+  std::vector<Entry> entries_;
+};
+
+class RecordedCall {
+ public:
+  // `constants` are the tensors that the function keeps: they stay the same in every call.
+  RecordedCall(const Arguments& arguments, const std::vector<at::Tensor>& constants);
+  // Between these two all that this thread gives to the device is recorded. `begin` is false when a thread records
+  // already; `end` is false, with the reason in `failure`, when the call cannot be replayed.
+  bool begin();
+  bool end(const std::vector<std::optional<at::Tensor>>& results);
+  void cancel();
+  const std::string& failure() const { return failure_; }
+
+  // The results, with nothing where the function gave no tensor.
+  std::vector<std::optional<at::Tensor>> replay(const Arguments& arguments) const;
+  size_t launches() const { return tape_->launch_count(); }
+
+ private:
+  struct Result {
+    enum Kind : uint8_t { no_tensor, argument, made } kind;  // made: in a slot
+    uint32_t index;                                          // of the argument or the slot
+    at::ScalarType dtype;
+    uint64_t storage_bytes;
+    int64_t offset;
+    c10::SmallVector<int64_t, 6> sizes, strides;
+  };
+
+  std::optional<Result> result_of(const at::Tensor& tensor) const;
+
+  std::vector<at::Tensor> arguments_;  // while recording, so that no buffer of theirs is handed out again
+  std::vector<at::Tensor> constants_;
+  std::unique_ptr<Tape> tape_;
+  std::vector<Result> results_;
+  std::string failure_;
+};
+
+}  // namespace torch_webgpu

@@ -1,0 +1,57 @@
+// Kernels whose text comes from outside: from torch.webgpu.compile_shader and from torch.compile.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/launch.h"
+
+namespace torch_webgpu {
+
+struct CustomKernel {
+  KernelSource source;
+  Signature signature;
+  KernelKey key;
+};
+
+// One kernel per text, entry point and signature; it lives as long as the process. Compiles at once, so that an error
+// is raised here.
+const CustomKernel& custom_kernel(KernelSource source, const Signature& signature);
+
+enum class Places {
+  offsets,   // a binding is the tensor's whole buffer; the parameters begin with each tensor's offset in elements
+  bindings,  // a binding begins at the tensor's first element and ends behind its last
+};
+
+// Binds tensors in order. A tensor that shares its buffer with one that is written, or that lies where no binding can
+// begin, is bound as a copy, which is copied back if the kernel writes it.
+class TensorBinder {
+ public:
+  TensorBinder(const std::string& label, at::TensorList tensors, uint32_t read_only, Places places);
+  void bind(Launch& launch);
+  void copy_back();  // after the dispatch: what the kernel wrote to copies goes to the tensors
+  const c10::SmallVector<uint32_t, 16>& offsets() const { return offsets_; }  // in the bindings, in elements
+
+ private:
+  bool writes(size_t index) const { return !(read_only_ >> index & 1); }
+  bool shares_with_written(size_t index) const;
+  void bind(Launch& launch, size_t index);
+  void bind(Launch& launch, size_t index, const at::Tensor& storage, uint64_t begin, uint64_t end);
+
+  const std::string& label_;
+  at::TensorList tensors_;
+  const uint32_t read_only_;
+  const Places places_;
+  const uint64_t limit_;
+  c10::SmallVector<uint32_t, 16> offsets_;
+  std::vector<at::Tensor> copies_;
+  std::vector<std::pair<at::Tensor, size_t>> written_copies_;
+};
+
+void launch_custom(const CustomKernel& kernel, at::TensorList tensors, at::ArrayRef<uint32_t> words,
+                   const std::array<uint32_t, 3>& grid, Places places);
+
+}  // namespace torch_webgpu

@@ -1,0 +1,85 @@
+// Launches and copies as data: recorded once while they run, replayed with other buffers.
+//
+// A tape names buffers by slots. The buffers that the caller gives come first, in the caller's order. A buffer that is
+// allocated while recording gets a slot of its own and is the tape's: a replay allocates it again. Any other buffer has
+// an owner that the tape does not know, so it makes the tape unusable, as do uploads and readbacks, whose values a
+// replay would not see change.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/launch.h"
+
+namespace torch_webgpu {
+
+class Tape {
+ public:
+  struct Slot {
+    enum Kind : uint8_t { given, own, fixed } kind;  // fixed: lives as long as the tape
+    uint64_t size_bytes;
+    const Buffer* buffer;  // of the recording; of fixed slots, for ever
+  };
+  struct Step {
+    std::shared_ptr<const Kernel> kernel;  // null: a copy of `size_bytes`, from the first binding to the second
+    uint32_t first_binding, binding_count;
+    uint32_t first_word, param_words;
+    uint32_t random_word;
+    uint32_t grid[3];
+    bool windowed, reports;
+    uint64_t source_offset, target_offset, size_bytes;
+  };
+  struct SlotBinding {
+    uint32_t slot, window;
+    uint64_t size_bytes;
+  };
+  // Where a run of random numbers begins.
+  struct Random {
+    uint64_t seed = 0, counter = 0;
+  };
+
+  // `given` may hold nulls, for slots without a buffer.
+  explicit Tape(const std::vector<const Buffer*>& given) : Tape(given, Random()) {}
+  Tape(const std::vector<const Buffer*>& given, Random random);
+
+  // While recording: what the stream and the pool did.
+  void add(const Launch& launch, const Kernel& kernel, const Buffer& status);
+  void add_copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
+                uint64_t size_bytes);
+  void allocated(const Buffer& buffer);
+  void took_random_numbers(uint64_t blocks);
+  void keep(const Buffer& buffer);  // its owner keeps it as long as the tape
+  void fail(std::string why);
+
+  const std::string& failure() const { return failure_; }  // why it cannot be replayed; empty when it can
+  const std::vector<Slot>& slots() const { return slots_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  const SlotBinding* bindings(const Step& step) const { return &bindings_[step.first_binding]; }
+  // A replay may change words, for instance a learning rate; all later replays see the change.
+  uint32_t* params(const Step& step) { return &words_[step.first_word]; }
+  const uint32_t* params(const Step& step) const { return &words_[step.first_word]; }
+  uint32_t slot_of(const Buffer& buffer) const;  // kNoSlot where no step uses it
+  Random random() const { return random_; }
+  uint64_t random_blocks() const { return random_blocks_; }  // that one replay takes from the generator
+  size_t launch_count() const { return launches_; }
+
+  static constexpr uint32_t kNoSlot = ~0u;
+
+ private:
+  uint32_t use(const Buffer& buffer);
+
+  std::vector<Slot> slots_;
+  std::unordered_map<uint32_t, uint32_t> slot_by_id_;
+  std::vector<Step> steps_;
+  std::vector<SlotBinding> bindings_;
+  std::vector<uint32_t> words_;
+  Random random_;
+  uint64_t random_blocks_ = 0;
+  size_t launches_ = 0;
+  bool random_pending_ = false;  // numbers were taken, and no launch has used them yet
+  std::string failure_;
+};
+
+}  // namespace torch_webgpu

@@ -1,0 +1,89 @@
+#include "shader/join.h"
+
+#include <algorithm>
+
+namespace torch_webgpu {
+namespace {
+
+using At = JoinParams;
+
+std::string number(uint32_t value) { return std::to_string(value) + "u"; }
+
+std::string element_of(uint32_t unit_bytes) {
+  return unit_bytes == 16 ? "vec4<u32>" : unit_bytes == 8 ? "vec2<u32>" : "u32";
+}
+
+class Printer {
+ public:
+  Printer(const JoinSpec& spec, const Target& target)
+      : spec_(spec), source_(target), workgroup_(target.workgroup), is_packed_(spec.unit_bytes < 4) {}
+
+  std::string print() {
+    const uint32_t bindings = 1 + *std::max_element(spec_.bindings, spec_.bindings + spec_.count);
+    for (uint32_t i = 0; i < bindings; ++i) source_.bind(i, element_of(spec_.unit_bytes));
+    source_.print("fn unit_at(row: u32, column: u32) -> " + element_of(spec_.unit_bytes) + " {\n" +
+                  choose(0, spec_.count) + "}\n");
+    source_.print("@compute @workgroup_size(" + number(workgroup_) +
+                  ")\nfn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {\n"
+                  "  take_params();\n  let begin = group.x * " +
+                  param(At::kChunk) + ";\n  let end = min(begin + " + param(At::kChunk) + ", " + param(At::kSteps) +
+                  ");\n  for (var step = begin + lane; step < end; step += " + number(workgroup_) + ") {\n");
+    source_.print(is_packed_ ? word() : unit());
+    source_.print("  }\n}\n");
+    return source_.text();
+  }
+
+ private:
+  // The inputs from `first` on, `count` of them, by halves.
+  std::string choose(uint32_t first, uint32_t count) const {
+    if (count == 1) return "  return " + load(first) + ";\n";
+    const uint32_t half = count / 2;
+    return "  if (column < " + param(At::end(first + half - 1)) + ") {\n" + choose(first, half) + "  }\n" +
+           choose(first + half, count - half);
+  }
+
+  std::string load(uint32_t input) const {
+    const std::string memory = "m" + std::to_string(spec_.bindings[input]),
+                      begin = input == 0 ? "" : " - " + param(At::end(input - 1)),
+                      at = "(" + param(At::offset(input)) + " + row * " + param(At::stride(input)) + " + column" +
+                           begin + ")";
+    switch (spec_.unit_bytes) {
+      case 1: return "(" + memory + "[" + at + " >> 2u] >> ((" + at + " & 3u) * 8u)) & 0xffu";
+      case 2: return "(" + memory + "[" + at + " >> 1u] >> ((" + at + " & 1u) * 16u)) & 0xffffu";
+      default: return memory + "[" + at + "]";
+    }
+  }
+
+  static std::string unit() {
+    return "    let row = step / " + param(At::kWidth) + ";\n    let column = step - row * " + param(At::kWidth) +
+           ";\n    m0[" + param(At::kOffset) + " + row * " + param(At::kStride) + " + " + param(At::kBegin) +
+           " + column] = unit_at(row, column);\n";
+  }
+
+  // An invocation owns a word of the output, and keeps what others bring.
+  std::string word() const {
+    const std::string per = number(4 / spec_.unit_bytes), bits = number(8 * spec_.unit_bytes),
+                      mask = spec_.unit_bytes == 2 ? "0xffffu" : "0xffu", offset = param(At::kOffset);
+    return "    let word = " + offset + " / " + per + " + step;\n    var bits = m0[word];\n    for (var j = 0u; j < " +
+           per + "; j++) {\n      let element = step * " + per + " + j - " + offset + " % " + per +
+           ";\n      let row = element / " + param(At::kStride) + ";\n      let column = element - row * " +
+           param(At::kStride) + " - " + param(At::kBegin) + ";\n      if (element < " + param(At::kElements) +
+           " && column < " + param(At::kWidth) + ") {\n        bits = (bits & ~(" + mask + " << (j * " + bits +
+           "))) | (unit_at(row, column) << (j * " + bits + "));\n      }\n    }\n    m0[word] = bits;\n";
+  }
+
+  const JoinSpec& spec_;
+  ShaderSource source_;
+  const uint32_t workgroup_;
+  const bool is_packed_;
+};
+
+}  // namespace
+
+std::string print_join(const JoinSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+
+std::string label_join(const JoinSpec& spec) {
+  return "cat(" + std::to_string(spec.count) + " of " + std::to_string(spec.unit_bytes) + " bytes)";
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,291 @@
+#include "shader/multi_tensor.h"
+
+#include <sstream>
+#include <vector>
+
+namespace torch_webgpu {
+namespace {
+
+constexpr uint32_t kOperandBits = 7, kCountBits = 5, kAbsentDType = 7;
+
+std::vector<std::string> words_of(const char* text) {
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+uint32_t count_words(const char* text) {
+  uint32_t count = 0;
+  for (const char* at = text; *at; ++at) count += *at != ' ' && (at == text || at[-1] == ' ');
+  return count;
+}
+
+std::string number(uint32_t value) { return std::to_string(value) + "u"; }
+std::string string_of(uint32_t value) { return std::to_string(value); }
+
+class Printer {
+ public:
+  Printer(const MultiSpec& spec, const Target& target)
+      : spec_(spec), at_(spec), source_(target), target_(target), compute_(compute_type(spec.operands[0].dtype)) {}
+
+  std::string print() {
+    uint32_t binding = 0;
+    for (uint32_t column = 0; column < spec_.column_count(); ++column) {
+      first_binding_[column] = binding;
+      for (uint32_t i = 0; i < spec_.counts[column]; ++i) source_.bind(binding++, element_of(column));
+    }
+    source_.use(compute_);
+    for (const auto& operand : spec_.operands) {
+      if (operand.column != kNoColumn) source_.use(compute_type(operand.dtype));
+    }
+    source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nconst WORKGROUP = " +
+                  number(target_.workgroup) + ";\nconst VARIANT = " + number(spec_.variant) + ";\n");
+    print_param("tensors", MultiParams::kTensors);
+    print_param("chunk", MultiParams::kChunk);
+    print_table();
+    const auto names = words_of(spec_.program ? spec_.program->operands : "out a b c");
+    for (uint32_t i = 0; i < names.size(); ++i) print_operand(i, names[i].substr(0, names[i].find(':')));
+    if (spec_.program) {
+      uint32_t word = MultiParams::kNamed;
+      for (const auto& name : words_of(spec_.program->params)) print_param(name, word++);
+      source_.use(spec_.program->file);
+    } else {
+      print_formula();
+    }
+    source_.use("multi_tensor");
+    return source_.text();
+  }
+
+ private:
+  void print_param(const std::string& name, uint32_t word) {
+    source_.print("fn " + name + "() -> u32 { return " + param(word) + "; }\n");
+  }
+
+  uint32_t bytes(uint32_t operand) const { return size_bytes(spec_.operands[operand].dtype); }
+  bool has_quads(uint32_t operand) const { return spec_.aligned && !spec_.operands[operand].single; }
+
+  std::string element_of(uint32_t column) const {
+    for (uint32_t i = 0; i < kMultiOperands; ++i) {
+      if (spec_.operands[i].column == column && has_quads(i)) return bytes(i) == 4 ? "vec4<u32>" : "vec2<u32>";
+    }
+    return "u32";
+  }
+
+  // What the workgroup's tensor is, in variables that `enter` sets from the table.
+  void print_table() {
+    std::string variables = "var<private> size: u32;\n", body;
+    const auto take = [&](const std::string& name, const std::string& value) {
+      variables += "var<private> " + name + ": u32;\n";
+      body += "  " + name + " = " + value + ";\n";
+    };
+    uint32_t place = 0, present = 0;
+    for (uint32_t column = 0; column < spec_.column_count(); ++column) {
+      if (spec_.counts[column] == 1) continue;
+      take("c" + string_of(column), "extractBits(entry(at + " +
+                                        number(MultiParams::kPlaces + place / MultiParams::kPlacesPerWord) + "), " +
+                                        number(place % MultiParams::kPlacesPerWord * MultiParams::kPlaceBits) + ", " +
+                                        number(MultiParams::kPlaceBits) + ")");
+      ++place;
+    }
+    for (uint32_t i = 0; i < kMultiOperands; ++i) {
+      if (spec_.operands[i].column == kNoColumn) continue;
+      take("o" + string_of(i), "entry(at + " + number(at_.offset(present++)) + ")");
+    }
+    if (at_.own_number) take("own", "entry(at + " + number(at_.own_number) + ")");
+    source_.print(variables +
+                  "fn entry(word: u32) -> u32 { return given[word / 4u][word % 4u]; }\n"
+                  "fn first_chunk(tensor: u32) -> u32 { return entry(" +
+                  number(at_.table) + " + tensor * " + number(at_.entry) +
+                  "); }\n"
+                  "fn enter(tensor: u32) {\n  let at = " +
+                  number(at_.table) + " + tensor * " + number(at_.entry) + ";\n  size = entry(at + " +
+                  number(MultiParams::kLength) + ");\n" + body + "}\n");
+  }
+
+  // `text` with the binding that is the tensor's in place of its `$`.
+  std::string choose(uint32_t operand, const std::string& text) const {
+    const uint32_t column = spec_.operands[operand].column, count = spec_.counts[column];
+    const auto of = [&](uint32_t i) {
+      std::string result = text;
+      const std::string memory = "m" + string_of(first_binding_[column] + i);
+      for (size_t at = result.find('$'); at != std::string::npos; at = result.find('$')) result.replace(at, 1, memory);
+      return result;
+    };
+    if (count == 1) return "  " + of(0) + "\n";
+    std::string branches = "  switch (c" + string_of(column) + ") {\n";
+    for (uint32_t i = 0; i < count; ++i) {
+      branches += (i + 1 < count ? "    case " + number(i) : std::string("    default")) + ": { " + of(i) + " }\n";
+    }
+    return branches + "  }\n";
+  }
+
+  // Raw elements as words: elements_<name>(step) four of them, element_<name>() one.
+  void print_operand(uint32_t operand, const std::string& name) {
+    const DType dtype = spec_.operands[operand].dtype;
+    if (spec_.operands[operand].column == kNoColumn) {
+      const bool of_one = spec_.program && words_of(spec_.program->operands)[operand].ends_with(":1");
+      const std::string kind = of_one ? "T" : "vec4<T>";
+      source_.print("fn load_" + name + (of_one ? "()" : "(step: u32)") + " -> " + kind + " { return " + kind +
+                    "(); }\nfn store_" + name + "(step: u32, value: " + kind + ") {}\n");
+      return;
+    }
+    const std::string offset = "o" + string_of(operand);
+    const auto loaded = [&](const std::string& raw) {
+      return convert(compute_type(dtype), compute_, from_raw(dtype, raw));
+    };
+    const auto raw_of = [&](const std::string& value) {
+      return to_raw(dtype, convert(compute_, compute_type(dtype), value));
+    };
+    if (spec_.operands[operand].single) {
+      source_.print("fn element_" + name + "() -> u32 {\n  let at = " + offset + ";\n" +
+                    choose(operand, bytes(operand) == 4 ? "return $[at];"
+                                                        : "return ($[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;") +
+                    "}\nfn load_" + name + "() -> T { return " + loaded("element_" + name + "()") +
+                    "; }\n"
+                    // An element that is written has a word of its own.
+                    "fn store_" +
+                    name + "(place: u32, value: T) {\n  let at = " + offset +
+                    " + place;\n  let raw = " + raw_of("value") + ";\n" +
+                    choose(operand, bytes(operand) == 4 ? "$[at] = raw;" : "$[at >> 1u] = raw;") + "}\n");
+      return;
+    }
+    std::string load, store;
+    if (!spec_.aligned) {
+      load = "return vec4<u32>($[at], $[at + 1u], $[at + 2u], $[at + 3u]);";
+      store =
+          "$[at] = raw.x; if (left > 1u) { $[at + 1u] = raw.y; } if (left > 2u) { $[at + 2u] = raw.z; } "
+          "if (left > 3u) { $[at + 3u] = raw.w; }";
+    } else if (bytes(operand) == 4) {
+      load = "return $[at];";
+      store = "$[at] = raw;";
+    } else {
+      load = "let pair = $[at]; return vec4<u32>(pair.x & 0xffffu, pair.x >> 16u, pair.y & 0xffffu, pair.y >> 16u);";
+      store = "$[at] = vec2<u32>(raw.x | (raw.y << 16u), raw.z | (raw.w << 16u));";
+    }
+    const std::string at = "  let at = " + offset + (spec_.aligned ? " + step;\n" : " + step * 4u;\n");
+    const auto each = [&](const auto& of) { return of("x") + ", " + of("y") + ", " + of("z") + ", " + of("w"); };
+    source_.print("fn elements_" + name + "(step: u32) -> vec4<u32> {\n" + at + choose(operand, load) + "}\n");
+    source_.print("fn load_" + name + "(step: u32) -> vec4<T> {\n  let raw = elements_" + name +
+                  "(step);\n  return vec4<T>(" +
+                  each([&](const char* part) { return loaded(std::string("raw.") + part); }) + ");\n}\n");
+    source_.print("fn store_" + name + "(step: u32, value: vec4<T>) {\n" + at + "  let left = size - step * 4u;\n" +
+                  "  var raw = vec4<u32>(" +
+                  each([&](const char* part) { return raw_of(std::string("value.") + part); }) + ");\n");
+    if (spec_.aligned) {
+      source_.print("  if (left < 4u) {\n    raw = select(elements_" + name +
+                    "(step), raw, vec4<bool>(true, left > 1u, left > 2u, left > 3u));\n  }\n");
+    }
+    source_.print(choose(operand, store) + "}\n");
+  }
+
+  void print_formula() {
+    const PointwiseRow& row = *spec_.row;
+    if (row.library) {
+      source_.use(Compute::f32);  // its functions build on those
+      source_.use_library(row.library);
+    }
+    const std::string type = wgsl_type(compute_);
+    const auto value = [&](const std::string& word) { return "bitcast<" + type + ">(" + word + ")"; };
+    const uint32_t number_is = spec_.variant & MultiFormula::kNumberIs;
+    std::string parameters, loads, arguments[4];
+    for (uint32_t i = 1; i < 4; ++i) {
+      const std::string name(1, static_cast<char>('a' + i - 1));
+      const bool is_number = i == number_is;
+      if (!is_number && spec_.operands[i].column == kNoColumn) continue;
+      parameters += (parameters.empty() ? "" : ", ") + name + ": " + type;
+      if (is_number) {
+        const bool own = spec_.variant & MultiFormula::kOwnNumber;
+        loads += "  let " + name + " = vec4<T>(" + value(own ? "own" : param(MultiParams::kNamed + 1)) + ");\n";
+      } else {
+        loads += "  let " + name + " = " +
+                 (spec_.operands[i].single ? "vec4<T>(load_" + name + "())" : "load_" + name + "(step)") + ";\n";
+      }
+      for (uint32_t j = 0; j < 4; ++j) {
+        arguments[j] += (arguments[j].empty() ? "" : ", ") + name + "." + "xyzw"[j];
+      }
+    }
+    source_.print("fn apply(" + parameters + ") -> " + type + " {\n");
+    if (row.scalars) {
+      const bool own = spec_.variant & MultiFormula::kOwnScalar;
+      source_.print("  let s0 = " + value(own ? "own" : param(MultiParams::kNamed)) + ";\n");
+    }
+    source_.print("  return " + specialise(row.formula, compute_, row.library ? row.library : "") +
+                  ";\n}\nfn run(step: u32) {\n" + loads + "  store_out(step, vec4<T>(apply(" + arguments[0] +
+                  "), apply(" + arguments[1] + "), apply(" + arguments[2] + "), apply(" + arguments[3] + ")));\n}\n");
+  }
+
+  const MultiSpec& spec_;
+  const MultiParams at_;
+  ShaderSource source_;
+  const Target& target_;
+  const Compute compute_;
+  uint32_t first_binding_[kMultiOperands] = {};
+};
+
+}  // namespace
+
+uint32_t MultiSpec::column_count() const {
+  uint32_t columns = 0;
+  while (columns < kMultiOperands && counts[columns] > 0) ++columns;
+  return columns;
+}
+
+uint64_t MultiSpec::operand_bits() const {
+  static_assert(kMultiOperands * kOperandBits <= 64 && static_cast<uint32_t>(DType::i16) < kAbsentDType);
+  uint64_t bits = 0;
+  for (uint32_t i = 0; i < kMultiOperands; ++i) {
+    const auto& operand = operands[i];
+    const uint64_t dtype = operand.column == kNoColumn ? kAbsentDType : static_cast<uint64_t>(operand.dtype);
+    bits |= (dtype << 4 | operand.column) << (i * kOperandBits);
+  }
+  return bits;
+}
+
+uint64_t MultiSpec::binding_bits() const {
+  uint64_t bits = aligned ? 1 : 0;
+  for (uint32_t i = 0; i < kMultiOperands; ++i) {
+    bits |= uint64_t{operands[i].single} << (1 + i);
+    // A column is never empty, but one that is not there is: its operands tell.
+    bits |= uint64_t{counts[i] > 0 ? counts[i] - 1 : 0} << (1 + kMultiOperands + i * kCountBits);
+  }
+  return bits;
+}
+
+MultiSpec MultiSpec::unpack(uint64_t operand_bits, uint64_t binding_bits) {
+  MultiSpec spec;
+  spec.aligned = binding_bits & 1;
+  for (uint32_t i = 0; i < kMultiOperands; ++i) {
+    const uint64_t operand = operand_bits >> (i * kOperandBits);
+    spec.operands[i].column = operand & 15;
+    if (spec.operands[i].column == kNoColumn) continue;
+    spec.operands[i].dtype = static_cast<DType>(operand >> 4 & 7);
+    spec.operands[i].single = binding_bits >> (1 + i) & 1;
+    const uint32_t column = spec.operands[i].column;
+    spec.counts[column] = 1 + (binding_bits >> (1 + kMultiOperands + column * kCountBits) & ((1u << kCountBits) - 1));
+  }
+  return spec;
+}
+
+MultiParams::MultiParams(const MultiSpec& spec) {
+  uint32_t several = 0, present = 0;
+  for (const uint32_t count : spec.counts) several += count > 1;
+  for (const auto& operand : spec.operands) present += operand.column != kNoColumn;
+  place_words = (several + kPlacesPerWord - 1) / kPlacesPerWord;
+  table = kNamed + (spec.program ? count_words(spec.program->params) : 2);
+  entry = offset(present);
+  const bool own = spec.row && (spec.variant & (MultiFormula::kOwnScalar | MultiFormula::kOwnNumber));
+  own_number = own ? entry++ : 0;
+}
+
+std::string print_multi(const MultiSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+
+std::string label_multi(const MultiSpec& spec) {
+  std::string label = std::string("foreach ") + (spec.program ? spec.program->name : spec.row->name) + "(";
+  for (const auto& operand : spec.operands) {
+    if (operand.column != kNoColumn) label += (label.back() == '(' ? "" : ", ") + std::string(name(operand.dtype));
+  }
+  return label + ")";
+}
+
+}  // namespace torch_webgpu
