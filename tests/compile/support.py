@@ -1,0 +1,53 @@
+"""The same function compiled for the device and as it is on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+from tests.support import FLOATS, assert_same, clone_layout, to_device
+
+
+def dispatches() -> int:
+    return torch.webgpu.memory_stats().get("dispatches", 0)
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(function, backend="webgpu", fullgraph=True, **options)
+
+
+def count(function: Callable[..., Any], *args: Any) -> int:
+    """The dispatches of a call that has been made before."""
+    before = dispatches()
+    function(*args)
+    return dispatches() - before
+
+
+def check(
+    function: Callable[..., Any],
+    *args: Any,
+    launches: int | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    strides: bool = True,
+    dynamic: bool | None = None,
+) -> Callable[..., Any]:
+    """The compiled function gives what the CPU gives, without a fallback, and in so many dispatches."""
+    call = compiled(function, dynamic=dynamic)
+    expected = tree_flatten(function(*clone_layout(args)))[0]
+    # The second call replays what the first one recorded.
+    results = [pair for _ in range(2) for pair in zip(expected, tree_flatten(call(*to_device(args)))[0], strict=True)]
+    for wanted, got in results:
+        # A fused kernel computes in float32 where the CPU rounds each step: two units of the dtype are allowed.
+        loose = isinstance(wanted, torch.Tensor) and wanted.dtype in FLOATS[1:] and rtol is None
+        if loose:
+            assert_same(got, wanted, rtol=4 * torch.finfo(wanted.dtype).eps, atol=1e-2, strides=strides)
+        else:
+            assert_same(got, wanted, rtol=rtol, atol=atol, strides=strides)
+    if launches is not None:
+        assert count(call, *to_device(args)) == launches
+    return call

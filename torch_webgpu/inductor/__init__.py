@@ -1,0 +1,95 @@
+"""torch.compile for the device: Inductor with a generator of WGSL.
+
+Nothing is imported before the first compilation: `install` waits for torch._dynamo and torch._inductor.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+
+def install() -> None:
+    """Registers the device where Dynamo and Inductor look for it, once somebody has imported them."""
+    _after_import("torch._dynamo.device_interface", _register_interface)
+    _after_import("torch._inductor.compile_fx", _register_backend)
+    _after_import("torch._dynamo.backends.registry", _register_name)
+    _after_import("torch._dynamo.trace_rules", _skip_own_frames)
+
+
+def _register_interface() -> None:
+    from torch._dynamo.device_interface import register_interface_for_device
+
+    from torch_webgpu.inductor.device_interface import WebGPUInterface
+
+    register_interface_for_device("webgpu", WebGPUInterface)
+
+
+def _skip_own_frames() -> None:
+    """Functions of torch.webgpu are called, not traced, as those of torch.cuda are."""
+    from torch._dynamo import trace_rules
+
+    trace_rules.add("torch_webgpu.device")
+
+
+def _register_backend() -> None:
+    from torch_webgpu.inductor.registration import register
+
+    register()
+
+
+def _register_name() -> None:
+    from torch._dynamo.backends.registry import register_backend
+
+    register_backend(webgpu_backend, name="webgpu")
+
+
+def webgpu_backend(gm: Any, inputs: Any, *, mode: Any = None, options: Any = None, dynamic: Any = None) -> Any:
+    """`torch.compile(model, backend="webgpu")`: Inductor, and an error if nothing is on the device."""
+    import torch
+    from torch._inductor.compile_fx import compile_fx  # noqa: F401
+
+    from torch_webgpu.inductor.registration import _has_webgpu
+
+    parameters = [*gm.parameters(), *gm.buffers(), *inputs]
+    tensors = [x for x in parameters if isinstance(x, torch.Tensor)]
+    if any(x.device.type == "cpu" for x in tensors) and not _has_webgpu(gm, tensors):
+        raise RuntimeError(
+            'torch.compile(backend="webgpu"): the model and its inputs are on the CPU; call .to("webgpu") on both first'
+        )
+    return torch._TorchCompileInductorWrapper(mode, options, dynamic)(gm, inputs)
+
+
+class _Watcher(importlib.abc.MetaPathFinder):
+    """Calls a function right after a module was executed, and is gone."""
+
+    def __init__(self, name: str, function: Callable[[], None]) -> None:
+        self.name, self.function = name, function
+
+    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
+        if fullname != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        execute: Any = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            self.function()
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _after_import(name: str, function: Callable[[], None]) -> None:
+    module = sys.modules.get(name)
+    if module is not None and not getattr(module.__spec__, "_initializing", False):
+        function()
+    else:
+        sys.meta_path.insert(0, _Watcher(name, function))

@@ -1,0 +1,351 @@
+"""A fused kernel: Inductor's loop bodies as WGSL.
+
+A pointwise kernel takes elements, or quads of four neighbours where an operand walks memory one by one: quads are
+loaded in front of a loop over their four elements, and stored behind it. A reduction runs such a loop over each row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+import torch
+from torch._inductor.codegen.common import DeferredLine, IndentedBuffer, PythonPrinter, TensorArg
+from torch._inductor.codegen.simd import IterationRangesEntry
+from torch._inductor.utils import sympy_subs
+from torch._inductor.virtualized import V
+from torch.utils._ordered_set import OrderedSet
+from torch.utils._sympy.symbol import SymT, free_symbol_is_type
+
+from torch_webgpu.inductor import launch
+from torch_webgpu.inductor.library import Library
+from torch_webgpu.inductor.memory import QUAD_I64, Accessors, Binding, begins_its_storage, resolve
+from torch_webgpu.inductor.overrides import WebGPUOverrides
+from torch_webgpu.inductor.printer import print_index
+from torch_webgpu.inductor.reductions import Reductions
+from torch_webgpu.inductor.types import COMPUTE, wgsl_type
+from torch_webgpu.inductor.values import Value, as_compute
+
+
+class WebGPUKernel(Reductions):
+    overrides = WebGPUOverrides
+    newvar_prefix = "let "
+    suffix = ";"
+    sexpr = staticmethod(print_index)
+    kexpr = staticmethod(print_index)
+    pexpr = PythonPrinter().doprint
+
+    def __init__(self, tiling: dict[str, sympy.Expr], **kwargs: Any) -> None:
+        super().__init__(tiling, **kwargs)
+        self.library = Library()
+        self.target = launch.target()
+        self.bindings: dict[str, Binding] = {}
+        self.serial = itertools.count()
+        self.mask_depth = 0
+        self.quad_tree: Any = None  # the tree whose elements are taken by four
+        self.quad_tail = False  # whether the last quad may be cut short
+        self.quad_loads, self.quad_stores = IndentedBuffer(), IndentedBuffer()
+        self.quads: dict[str, str] = {}
+        self.entries: dict[str, list[str]] = {"x": []}  # declarations of index variables, by tree
+        self.outside: OrderedSet[Value] = OrderedSet()  # variables that outlive the loop of a reduction
+        self.init_reductions()
+
+    # What Inductor asks
+
+    def dtype_to_str(self, dtype: torch.dtype) -> str:
+        return COMPUTE[dtype]
+
+    @property
+    def index_dtype(self) -> str:
+        return "i32"
+
+    def create_cse_var(self, *args: Any, **kwargs: Any) -> Value:
+        value = Value(*args, **kwargs)
+        if not self.inside_reduction:
+            self.outside.add(value)
+        return value
+
+    @contextlib.contextmanager
+    def inside_mask(self) -> Iterator[None]:
+        self.mask_depth += 1
+        try:
+            yield
+        finally:
+            self.mask_depth -= 1
+
+    def device_assert_async(self, cond: Any, msg: str) -> None:
+        pass
+
+    def check_bounds(self, expr: sympy.Expr, size: sympy.Expr, lower: bool, upper: bool) -> None:
+        pass  # indirect_indexing() clamps
+
+    def codegen_iteration_ranges_entry(self, entry: IterationRangesEntry) -> None:
+        line = f"let {entry.name} = {self.kexpr(self.rename_indexing(entry.expr))};"
+        lines = self.entries.setdefault(entry.root.prefix, [])
+        if line not in lines:
+            lines.append(line)
+
+    # How an index moves along the quads
+
+    def finalize_indexing(self, indices: Any) -> None:
+        """Decides, before the body is printed, whether elements are taken by four."""
+        tree = self.range_trees[0]
+        if self.features.is_reduction():
+            tree = self.row
+            self.decide_rows(indices)
+        self.quad_tree = tree
+        self.quad_tail = not V.graph.sizevars.statically_known_multiple_of(tree.numel, 4)
+        if "run" not in [self.classify(self.simplify_indexing(index)) for index in indices]:
+            self.quad_tree = None
+
+    def classify(self, index: sympy.Expr) -> str:
+        """Along a quad an index is a run of four neighbours, a splat, or neither: element."""
+        if free_symbol_is_type(index, SymT.TMP) or self.quad_tree is None:
+            return "element"
+        sizes = V.graph.sizevars
+        moving = None
+        for symbol in index.free_symbols:
+            entry = self.range_tree_nodes.get(symbol)
+            if entry is None or entry.root is not self.quad_tree:
+                continue
+            if entry.divisor == 1:
+                whole = sizes.statically_known_equals(entry.length, self.quad_tree.numel)
+                if not (whole or sizes.statically_known_multiple_of(entry.length, 4)):
+                    return "element"
+                moving = symbol
+            elif self.quad_tail or not sizes.statically_known_multiple_of(entry.divisor, 4):
+                return "element"
+        if moving is None:
+            return "splat"
+        start = sympy.expand(sympy_subs(index, {moving: sympy.S.Zero}))
+        if sympy.expand(index - start - moving) != 0:
+            return "element"
+        terms = start.args if isinstance(start, sympy.Add) else (start,)
+        fours = all(sympy.Mod(term.as_coeff_Mul()[0], 4) == 0 or self._is_multiple(term) for term in terms)
+        return "run" if fours else "element"
+
+    def _is_multiple(self, term: sympy.Expr) -> bool:
+        known = all(s not in self.range_tree_nodes for s in term.free_symbols)
+        return known and V.graph.sizevars.statically_known_multiple_of(term, 4)
+
+    # Memory
+
+    def bind(self, name: str, index: sympy.Expr, write: bool) -> tuple[Binding, sympy.Expr]:
+        dtype = V.graph.get_dtype(name)
+        name, index = resolve(name, index)
+        scheduler = V.graph.scheduler
+        real = scheduler.mutation_real_name.get(name, name) if scheduler else name
+        if not write:
+            inner = self.args.input(name)
+        elif real in self.args.input_buffers and real not in self.args.inplace_buffers:
+            inner = self.args.input_buffers[real]
+        else:
+            inner = self.args.output(name)
+        binding = self.bindings.setdefault(inner, Binding(inner, dtype))
+        binding.begins_storage &= begins_its_storage(real)
+        inplace = self.args.inplace_buffers.get(real)
+        for other in getattr(inplace, "other_names", ()):
+            binding.begins_storage &= begins_its_storage(other)
+        return binding, index
+
+    def load(self, name: str, index: sympy.Expr) -> Any:
+        dtype = V.graph.get_dtype(name)
+        compute = COMPUTE[dtype]
+        self.library.use_type(compute)
+        binding, index = self.bind(name, index, write=False)
+        kind = "element" if self.mask_depth else self.classify(self.simplify_indexing(index))
+        index = self.prepare_indexing(index)
+        text = self.index_to_str(index)
+        value_dtype = torch.float32 if dtype.is_floating_point else dtype
+        where = self.loads
+        if self.quad_tree is not None and self.in_quads():
+            if kind == "run":
+                binding.load_quads = True
+                if compute == "i64":
+                    self.library.define("Quad_i64", QUAD_I64)
+                quad = self._quad(f"load4_{binding.name}({text})")
+                text = f"vec2<u32>({quad}.lo[j], {quad}.hi[j])" if compute == "i64" else f"{quad}[j]"
+                return self.cse.generate(self.loads, text, dtype=value_dtype, shape=())
+            if kind == "splat":
+                where = self.quad_loads
+        binding.loads = True
+        if self.inside_reduction and not self.mask_depth and self.is_outside_row(index):
+            where = self.before_row
+            value = self.cse.generate(where, f"load_{binding.name}({text})", dtype=value_dtype, shape=())
+            self.outside.add(value)
+            return value
+        return self.cse.generate(where, f"load_{binding.name}({text})", dtype=value_dtype, shape=())
+
+    def in_quads(self) -> bool:
+        """Whether what is printed now runs for each element of a quad."""
+        return self.inside_reduction or not self.features.is_reduction()
+
+    def _quad(self, text: str) -> str:
+        if text not in self.quads:
+            self.quads[text] = f"q{next(self.serial)}"
+            self.quad_loads.writeline(f"let {self.quads[text]} = {text};")
+        return self.quads[text]
+
+    def store(self, name: str, index: sympy.Expr, value: Any, mode: Any = None) -> None:
+        dtype = V.graph.get_dtype(name)
+        self.library.use_type(COMPUTE[dtype])
+        binding, index = self.bind(name, index, write=True)
+        kind = "element" if self.mask_depth else self.classify(self.simplify_indexing(index))
+        place = self.index_to_str(self.prepare_indexing(index))
+        result = as_compute(value, COMPUTE[dtype])
+        if mode == "atomic_add":
+            binding.adds = True
+        elif kind == "run" and self.in_quads() and (dtype.itemsize >= 4 or binding.begins_storage):
+            return self._store_quad(name, binding, place, result)
+        else:
+            assert mode is None, mode
+            binding.stores = True
+        line = f"{'add' if mode else 'store'}_{binding.name}({place}, {result});"
+        if self.quad_tree is not None and self.quad_tail and self.in_quads():
+            line = f"if ({self.quad_tree.name} < {self.index_to_str(self.quad_tree.numel)}) {{ {line} }}"
+        buffer = self.compute if self.inside_reduction else self.stores
+        buffer.writeline(DeferredLine(name, line))
+        return None
+
+    def _store_quad(self, name: str, binding: Binding, place: str, result: str) -> None:
+        binding.store_quads = True
+        quad, compute = f"o{next(self.serial)}", COMPUTE[binding.dtype]
+        if compute == "i64":
+            self.library.define("Quad_i64", QUAD_I64)
+            lines = [f"let {quad}v = {result};", f"{quad}.lo[j] = {quad}v.x;", f"{quad}.hi[j] = {quad}v.y;"]
+        else:
+            lines = [f"{quad}[j] = {result};"]
+        kind = "Quad_i64" if compute == "i64" else f"vec4<{wgsl_type(compute)}>"
+        self.quad_loads.writeline(DeferredLine(name, f"var {quad}: {kind};"))
+        for line in lines:
+            (self.compute if self.inside_reduction else self.stores).writeline(DeferredLine(name, line))
+        left = f"{self.index_to_str(self.quad_tree.numel)} - {self.quad_tree.name}" if self.quad_tail else "4"
+        self.quad_stores.writeline(DeferredLine(name, f"store4_{binding.name}({place}, {quad}, {left});"))
+
+    # The text
+
+    def declared(self, prefix: str, used: str) -> list[str]:
+        """Declarations of those index variables of a tree that a text uses."""
+        names = {line: line.split()[1] for line in self.entries.get(prefix, ())}
+        return [line for line, name in names.items() if re.search(rf"\b{name}\b", used)]
+
+    def element_loop(self, tree: Any, begin: str) -> IndentedBuffer:
+        """The loop over a quad's elements, between the loads and stores of whole quads; or one element's body."""
+        body, text = IndentedBuffer(), IndentedBuffer()
+        # What is stored of a whole row comes behind its loop.
+        for part in (self.loads, self.compute) if tree.is_reduction else (self.loads, self.compute, self.stores):
+            body.splice(part)
+            part.clear()
+        if self.quad_tree is None:
+            text.writeline(f"let {tree.name} = {begin};")
+            text.writelines(self.declared(tree.prefix, body.getvalue()))
+            text.splice(body)
+            return text
+        outer = IndentedBuffer()
+        outer.splice(self.quad_loads)
+        text.writeline(f"let {tree.name} = ({begin}) * 4;")
+        text.writelines(self.declared(tree.prefix, outer.getvalue() + self.quad_stores.getvalue()))
+        text.splice(outer)
+        inner = body.getvalue()
+        text.writeline(f"let first = {tree.name};")
+        text.writeline("for (var j = 0; j < 4; j++) {")
+        with text.indent():
+            text.writeline(f"let {tree.name} = first + j;")
+            guarded = self.quad_tail and tree.is_reduction
+            if guarded:
+                text.writeline(f"if ({tree.name} >= {self.index_to_str(tree.numel)}) {{ break; }}")
+            text.writelines(self.declared(tree.prefix, inner))
+            text.splice(body)
+        text.writeline("}")
+        text.splice(self.quad_stores)
+        self.quad_loads.clear()
+        self.quad_stores.clear()
+        self.quads.clear()
+        return text
+
+    def tensors(self) -> list[tuple[Binding, str]]:
+        """The bindings and the graph's names of what is bound there."""
+        arguments = [arg for arg in self.args.python_argdefs()[2] if isinstance(arg, TensorArg)]
+        return [(self.bindings[arg.name], arg.buffer) for arg in arguments if arg.name in self.bindings]
+
+    def numbers(self) -> list[tuple[str, sympy.Expr]]:
+        return [(inner, outer) for outer, inner in self.args.sizevars.items()]
+
+    def codegen_body(self) -> None:
+        if self.features.is_reduction():
+            self.codegen_row()
+
+    def codegen_kernel(self, name: str | None = None) -> str:
+        plan = self.plan()
+        main = IndentedBuffer()
+        with main.indent():
+            if self.features.is_reduction():
+                self.codegen_body()
+                self.print_rows(main, plan)
+            else:
+                self.print_elements(main, plan)
+        tensors, numbers = self.tensors(), self.numbers()
+        head = IndentedBuffer()
+        for slot, (binding, _) in enumerate(tensors):
+            head.splice(Accessors(binding, slot, f"i32({param(slot)})").text())
+        setup = ["take_params();"]
+        for i, (inner, outer) in enumerate(numbers):
+            is_float = isinstance(outer, sympy.Symbol) and not outer.is_integer
+            setup.append(f"let {inner} = bitcast<{'f32' if is_float else 'i32'}>({param(len(tensors) + i)});")
+        if plan.is_dynamic:
+            setup.append(f"let chunk = i32({param(len(tensors) + len(numbers))});")
+        return "\n".join(
+            [
+                head.getvalue(),
+                f"@compute @workgroup_size({plan.workgroup})",
+                "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {",
+                *(f"  {line}" for line in setup),
+                main.getvalue().rstrip(),
+                "}",
+                self.library.text(),
+            ]
+        )
+
+    def plan(self) -> launch.Plan:
+        if self.features.is_reduction():
+            return self.plan_rows()
+        return launch.Plan.elements(self.range_trees[0].numel, 4 if self.quad_tree is not None else 1)
+
+    def print_elements(self, main: IndentedBuffer, plan: launch.Plan) -> None:
+        tree = self.range_trees[0]
+        loop = self.element_loop(tree, "step")
+        steps = self.index_to_str(plan.steps)
+        main.writeline(f"let begin = i32(group.x) * {plan.chunk_text};")
+        main.writeline(f"let end = min(begin + {plan.chunk_text}, {steps});")
+        main.writeline(f"for (var step = begin + i32(lane); step < end; step += {plan.workgroup}) {{")
+        with main.indent():
+            main.splice(loop)
+        main.writeline("}")
+
+    def definition(self, label: str, text: str) -> str:
+        """What the generated module makes of the kernel's text."""
+        tensors = self.tensors()
+        read_only = sum(1 << slot for slot, (binding, _) in enumerate(tensors) if not binding.is_written)
+        bound = f"{len(tensors)}, 0b{read_only:b}, {self.uses_subgroups}"
+        return f"webgpu_runtime.kernel({label!r}, r'''\n{text}''', {self.library.files}, {bound})"
+
+    def call_kernel(self, name: str, node: Any = None, deallocate_ws: bool = True) -> None:
+        wrapper = V.graph.wrapper_code
+        numbers, plan = self.numbers(), self.plan()
+        for _, expression in numbers:
+            wrapper.ensure_size_computed(expression)
+        tensors = [outer for _, outer in self.tensors()]
+        words = [self.pexpr(V.graph.sizevars.simplify(e)) for _, e in numbers]
+        wrapper.generate_kernel_call(
+            f"{name}.launch" if plan.is_dynamic else name,
+            plan.call_arguments(f"({', '.join(tensors)},)", words, self.pexpr),
+            triton=False,
+        )
+
+
+def param(word: int) -> str:
+    return f"params[{word // 4}].{'xyzw'[word % 4]}"

@@ -1,0 +1,311 @@
+"""Reductions: a row per lane where rows are short or lie side by side, a row per workgroup where they are long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch
+from torch._inductor.codegen.common import IndentedBuffer
+from torch._inductor.codegen.simd import SIMDKernel
+from torch._inductor.virtualized import V
+from torch.utils._sympy.functions import FloorDiv, Max
+from torch.utils._sympy.symbol import SymT, free_symbol_is_type
+
+from torch_webgpu.inductor import launch
+from torch_webgpu.inductor.types import COMPUTE, wgsl_type
+from torch_webgpu.inductor.values import as_compute
+
+# How two accumulators become one, by the functions of a compute type.
+_FOLDS = {"sum": "add", "prod": "mul", "xor_sum": "bit_xor", "any": "bit_or", "max": "max", "min": "min"}
+_STARTS = {"sum": "zero_{c}", "prod": "one_{c}", "xor_sum": "zero_{c}", "any": "false", "max": "lowest_{c}()",
+           "min": "highest_{c}()"}  # fmt: skip
+
+# A NaN wins, and stays. The types' own functions branch, which costs more in a loop.
+_FOLD_F32 = """fn fold_{fold}_f32(a: f32, b: f32) -> f32 {{
+  return select(a, b, (b {than} a && !is_nan_f32(a)) || is_nan_f32(b));
+}}"""
+
+# Sums of distances from the first element seen: sums of squares would lose the digits of numbers far from zero.
+# A mean stays in two parts until all are joined, since their sum has not the digits of a small spread.
+_MOMENTS = {
+    "Spread": "struct Spread { shift: f32, mean: f32, m2: f32, weight: f32 }",
+    "spread_of": "fn spread_of(shift: f32, sum: f32, squares: f32, weight: f32) -> Spread {\n"
+    "  let mean = select(sum / weight, 0.0, weight == 0.0);\n  let m2 = squares - sum * mean;\n"
+    "  return Spread(shift, mean, select(m2, 0.0, m2 < 0.0), weight);\n}",
+    "spread_with": "fn spread_with(a: Spread, b: Spread) -> Spread {\n"
+    "  if (a.weight == 0.0) { return b; }\n  if (b.weight == 0.0) { return a; }\n"
+    "  let weight = a.weight + b.weight;\n  let share = b.weight / weight;\n"
+    "  let d = (b.shift - a.shift) + (b.mean - a.mean);\n"
+    "  return Spread(a.shift, a.mean + d * share, a.m2 + b.m2 + d * d * a.weight * share, weight);\n}",
+}
+
+
+# Without its types, which are those of Triton's kernels.
+_Kernel: Any = SIMDKernel
+
+
+class Reductions(_Kernel):
+    def init_reductions(self) -> None:
+        self.by_lane = False
+        self.uses_subgroups = False
+        self.before_row, self.after_row = IndentedBuffer(), IndentedBuffer()
+
+    def should_use_persistent_reduction(self) -> bool:
+        return False
+
+    def should_use_cooperative_reduction(self) -> bool:
+        return False
+
+    @property
+    def row(self) -> Any:
+        return self.range_trees[-1]
+
+    def decide_rows(self, indices: Any) -> None:
+        """Decides between lanes and workgroups."""
+        hint = V.graph.sizevars.optimization_hint
+        length, rows = hint(self.row.numel, fallback=1024), hint(self.range_trees[0].numel, fallback=1024)
+        along = any(self._moves_by_one(self.simplify_indexing(index)) for index in indices)
+        software = launch.target()["software"]
+        if along:
+            self.by_lane = length <= (48 if software else 32) and rows >= 4
+        else:
+            self.by_lane = length <= 32 or rows >= (8 if software else 1024)
+
+    def _moves_by_one(self, index: sympy.Expr) -> bool:
+        for symbol in index.free_symbols:
+            entry = self.range_tree_nodes.get(symbol)
+            if entry is not None and entry.root is self.row and entry.divisor == 1 and entry.length != 1:
+                return bool(index.coeff(symbol) == 1)
+        return False
+
+    def is_outside_row(self, index: sympy.Expr) -> bool:
+        nodes = [self.range_tree_nodes.get(s) for s in index.free_symbols]
+        return not free_symbol_is_type(index, SymT.TMP) and all(n is None or n.root is not self.row for n in nodes)
+
+    # One reduction
+
+    def reduction(self, dtype: torch.dtype, src_dtype: torch.dtype, reduction_type: Any, value: Any) -> Any:
+        key = (src_dtype, reduction_type, value)
+        if key not in self.cse.reduction_cache:
+            self.cse.reduction_cache[key] = self._reduction(dtype, src_dtype, reduction_type, value)
+        return self.cse.reduction_cache[key]
+
+    def _reduction(self, dtype: torch.dtype, src_dtype: torch.dtype, kind: str, value: Any) -> Any:
+        assert self.inside_reduction and not self.mask_depth
+        if kind in ("welford_reduce", "welford_combine"):
+            return self._welford(kind, value)
+        compute = "bool" if kind == "any" else COMPUTE[src_dtype]
+        self.library.use_type(compute)
+        if kind in ("argmax", "argmin"):
+            return self._arg_reduction(dtype, kind, compute, value)
+        if kind not in _FOLDS:
+            raise NotImplementedError(f"reduction {kind}")
+        fold = f"{_FOLDS[kind]}_{compute}"
+        if kind in ("max", "min") and compute == "f32":
+            fold = f"fold_{kind}_f32"
+            self.library.define(fold, _FOLD_F32.format(fold=kind, than=">" if kind == "max" else "<"))
+        # Four accumulators: one alone would wait for each sum before the next, and lose more of its digits.
+        fourfold = self.quad_tree is not None and compute in ("f32", "i32")
+        total = self._accumulator(wgsl_type(compute), _STARTS[kind].format(c=compute), fourfold)
+        place = f"{total}[j]" if fourfold else total
+        self.compute.writeline(f"{place} = {fold}({place}, {as_compute(value, compute)});")
+        if fourfold:
+            total = f"{fold}({fold}({total}.x, {total}.y), {fold}({total}.z, {total}.w))"
+        return self._result(dtype, self._across({"v": compute}, f"let x_v = {fold}(a_v, b_v);", fold, [total]), compute)
+
+    def _accumulator(self, kind: str, start: str, fourfold: bool = False) -> str:
+        name = f"acc{next(self.serial)}"
+        declared = f"vec4<{kind}>" if fourfold else kind
+        self.before_row.writeline(f"var {name}: {declared} = {f'{declared}({start})' if fourfold else start};")
+        return name
+
+    def _result(self, dtype: torch.dtype, text: str, compute: str) -> Any:
+        dtype = torch.float32 if dtype.is_floating_point else dtype
+        value = self.cse.newvar(dtype=dtype, shape=())
+        value.compute = compute if compute == COMPUTE[dtype] or (compute, dtype) == ("i32", torch.int64) else None
+        if value.compute is None:
+            self.library.use_type(COMPUTE[dtype])
+            text, value.compute = f"{COMPUTE[dtype]}_from_{compute}({text})", COMPUTE[dtype]
+        self.outside.add(value)
+        self.after_row.writeline(f"let {value} = {text};")
+        return value
+
+    def _arg_reduction(self, dtype: torch.dtype, kind: str, compute: str, value: Any) -> Any:
+        value = value[0] if isinstance(value, tuple) else value
+        pair, wgsl = f"Best_{compute}", wgsl_type(compute)
+        self.library.define(pair, f"struct {pair} {{ v: {wgsl}, i: i32 }}")
+        self.library.define(f"{kind}_{compute}", _better(kind, compute))
+        start = _STARTS["max" if kind == "argmax" else "min"].format(c=compute)
+        best = self._accumulator(pair, f"{pair}({start}, 0x7fffffff)")
+        new = f"{pair}({as_compute(value, compute)}, {self.row.name})"
+        self.compute.writeline(f"{best} = {kind}_{compute}({best}, {new});")
+        fields = {"v": compute, "i": "i32"}
+        combine = f"let x = {kind}_{compute}({pair}(a_v, a_i), {pair}(b_v, b_i)); let x_v = x.v; let x_i = x.i;"
+        text = self._across(fields, combine, f"{kind}_{compute}", [f"{best}.v", f"{best}.i"])
+        return self._result(dtype, text if self.by_lane else f"{text}.i", "i32")
+
+    def _welford(self, kind: str, value: Any) -> Any:
+        self.library.use_type("f32")
+        for name, text in _MOMENTS.items():
+            self.library.define(name, text)
+        if kind == "welford_reduce":
+            fourfold = self.quad_tree is not None
+            shift, weight = self._accumulator("f32", "0.0"), self._accumulator("f32", "0.0")
+            sums = [self._accumulator("f32", "0.0", fourfold) for _ in range(2)]
+            x, d, at = as_compute(value, "f32"), f"d{next(self.serial)}", "[j]" if fourfold else ""
+            self.compute.writeline(f"{shift} = select({shift}, {x}, {weight} == 0.0);")
+            self.compute.writeline(f"let {d} = {x} - {shift};")
+            self.compute.writeline(f"{sums[0]}{at} += {d};")
+            self.compute.writeline(f"{sums[1]}{at} += {d} * {d};")
+            self.compute.writeline(f"{weight} += 1.0;")
+            totals = [f"({a}.x + {a}.y) + ({a}.z + {a}.w)" if fourfold else a for a in sums]
+            spread = f"s{next(self.serial)}"
+            self.after_row.writeline(f"let {spread} = spread_of({shift}, {', '.join(totals)}, {weight});")
+        else:
+            spread = self._accumulator("Spread", "Spread(0.0, 0.0, 0.0, 0.0)")
+            parts = ", ".join(("0.0", *(as_compute(part, "f32") for part in value)))
+            self.compute.writeline(f"{spread} = spread_with({spread}, Spread({parts}));")
+        fields = ("shift", "mean", "m2", "weight")
+        if not self.by_lane:
+            sides = ", ".join(f"Spread({', '.join(f'{side}_{f}' for f in fields)})" for side in "ab")
+            combine = f"let x = spread_with({sides}); " + " ".join(f"let x_{f} = x.{f};" for f in fields)
+            text = self._across(dict.fromkeys(fields, "f32"), combine, "spread", [f"{spread}.{f}" for f in fields])
+            spread = f"s{next(self.serial)}"
+            self.after_row.writeline(f"let {spread} = {text};")
+        results = (f"({spread}.shift + {spread}.mean)", f"{spread}.m2", f"{spread}.weight")
+        return tuple(self._result(torch.float32, text, "f32") for text in results)
+
+    # Across the lanes of a workgroup
+
+    @property
+    def row_workgroup(self) -> int:
+        return 8 if launch.target()["software"] else 64
+
+    def _across(self, fields: dict[str, str], combine: str, name: str, values: list[str]) -> str:
+        """The joined accumulators of a workgroup's lanes, which every lane gets."""
+        if self.by_lane:
+            return values[-1]  # of an index and its value the index
+        single = len(fields) == 1
+        function, struct = f"across_{name}", f"Across_{name}"
+        types = {field: wgsl_type(compute) for field, compute in fields.items()}
+        result = next(iter(types.values())) if single else struct
+        if not single:
+            members = ", ".join(f"{f}: {t}" for f, t in types.items())
+            self.library.define(struct, f"struct {struct} {{ {members} }}")
+        parameters = ", ".join(f"v_{f}: {t}" for f, t in types.items())
+        self.uses_subgroups = launch.target()["subgroup"] == self.row_workgroup
+        printed = _by_subgroup if self.uses_subgroups else _by_memory
+        body = printed(types, combine, function, self.row_workgroup)
+        made = "x_v" if single else f"{struct}({', '.join(f'x_{f}' for f in types)})"
+        text = f"fn {function}({parameters}, lane: u32) -> {result} {{\n{body.replace('RESULT', made)}}}"
+        shared = "" if self.uses_subgroups else _shared(types, function, self.row_workgroup)
+        self.library.define(function, shared + text)
+        return f"{function}({', '.join(values)}, lane)"
+
+    # The text
+
+    def codegen_row(self) -> None:
+        """Closes the loop over a row, or what lies between two: Inductor calls it at each border."""
+        is_loop = self.inside_reduction and bool(
+            self.loads or self.compute or self.after_row or self.quad_loads or self.before_row
+        )
+        if is_loop:
+            tree = self.row
+            loop = self.element_loop(tree, "step")
+            numel = self.index_to_str(tree.numel)
+            steps = f"({numel} + 3) / 4" if self.quad_tree is not None else numel
+            self.body.splice(self.before_row)
+            start, stride = ("0", "1") if self.by_lane else ("i32(lane)", str(self.row_workgroup))
+            self.body.writeline(f"for (var step = {start}; step < {steps}; step += {stride}) {{")
+            with self.body.indent():
+                self.body.splice(loop)
+            self.body.writeline("}")
+            self.body.splice(self.after_row)
+            self.before_row.clear()
+            self.after_row.clear()
+            self.cse.invalidate(self.outside)
+        else:
+            for part in (self.loads, self.compute):
+                self.body.splice(part)
+                part.clear()
+        if self.stores:
+            if not self.by_lane:
+                self.body.writeline("if (lane == 0u) {")
+            self.body.splice(self.stores)
+            if not self.by_lane:
+                self.body.writeline("}")
+            self.stores.clear()
+
+    def plan_rows(self) -> launch.Plan:
+        sizes = V.graph.sizevars
+        cost = sizes.simplify(Max(sympy.S.One, FloorDiv(self.row.numel, 4)))
+        rows = sizes.simplify(self.range_trees[0].numel)
+        workgroup = launch.target()["workgroup"] if self.by_lane else self.row_workgroup
+        return launch.Plan(rows, workgroup if self.by_lane else 1, workgroup, cost)
+
+    def print_rows(self, main: IndentedBuffer, plan: launch.Plan) -> None:
+        tree = self.range_trees[0]
+        rows = self.index_to_str(plan.steps)
+        start, stride = ("begin + i32(lane)", str(plan.workgroup)) if self.by_lane else ("begin", "1")
+        body = self.body.getvalue()
+        main.writeline(f"let begin = i32(group.x) * {plan.chunk_text};")
+        main.writeline(f"let end = min(begin + {plan.chunk_text}, {rows});")
+        main.writeline(f"for (var {tree.name} = {start}; {tree.name} < end; {tree.name} += {stride}) {{")
+        with main.indent():
+            main.writelines(self.declared(tree.prefix, body))
+            main.splice(self.body)
+        main.writeline("}")
+
+
+def _better(kind: str, compute: str) -> str:
+    """The first of equal values wins, and a NaN wins over numbers."""
+    beats = f"{'gt' if kind == 'argmax' else 'lt'}_{compute}"
+    pair = f"Best_{compute}"
+    return f"""fn {kind}_{compute}(a: {pair}, b: {pair}) -> {pair} {{
+  let a_nan = is_nan_{compute}(a.v);
+  let b_nan = is_nan_{compute}(b.v);
+  let same = (a_nan && b_nan) || eq_{compute}(a.v, b.v);
+  if ((b_nan && !a_nan) || (!a_nan && {beats}(b.v, a.v)) || (same && b.i < a.i)) {{ return b; }}
+  return a;
+}}"""
+
+
+def _by_subgroup(types: dict[str, str], combine: str, function: str, workgroup: int) -> str:
+    """A workgroup that is one subgroup needs no memory: each lane combines with those 4, 2 and 1 away."""
+    lines = "".join(f"  var x_{f}_ = v_{f};\n" for f in types)
+    steps = ""
+    distance = workgroup // 2
+    while distance:
+        get = "".join(
+            f"    let a_{f} = x_{f}_;\n"
+            + (f"    let b_{f} = subgroupShuffleXor(u32(x_{f}_), {distance}u) != 0u;\n" if t == "bool"
+               else f"    let b_{f} = subgroupShuffleXor(x_{f}_, {distance}u);\n")
+            for f, t in types.items()
+        )  # fmt: skip
+        steps += f"  {{\n{get}    {combine}\n" + "".join(f"    x_{f}_ = x_{f};\n" for f in types) + "  }\n"
+        distance //= 2
+    last = "".join(f"  let x_{f} = x_{f}_;\n" for f in types)
+    return f"{lines}{steps}{last}  return RESULT;\n"
+
+
+def _shared(types: dict[str, str], function: str, workgroup: int) -> str:
+    return "".join(
+        f"var<workgroup> {function}_{f}: array<{'u32' if t == 'bool' else t}, {workgroup}>;\n" for f, t in types.items()
+    )
+
+
+def _by_memory(types: dict[str, str], combine: str, function: str, workgroup: int) -> str:
+    def put(field: str, value: str) -> str:
+        return f"{function}_{field}[lane] = {f'u32({value})' if types[field] == 'bool' else value};"
+
+    def get(field: str, at: str) -> str:
+        return f"({function}_{field}[{at}] != 0u)" if types[field] == "bool" else f"{function}_{field}[{at}]"
+
+    first = "".join(f"  {put(f, f'v_{f}')}\n" for f in types)
+    pairs = "".join(f"      let a_{f} = {get(f, 'lane')};\n      let b_{f} = {get(f, 'lane + s')};\n" for f in types)
+    puts = "".join(f"      {put(f, f'x_{f}')}\n" for f in types)
+    last = "".join(f"  let x_{f} = {get(f, '0')};\n" for f in types)
+    return (f"{first}  workgroupBarrier();\n  for (var s = {workgroup // 2}u; s > 0u; s >>= 1u) {{\n"
+            f"    if (lane < s) {{\n{pairs}      {combine}\n{puts}    }}\n    workgroupBarrier();\n  }}\n"
+            f"{last}  workgroupBarrier();\n  return RESULT;\n")  # fmt: skip

@@ -1,0 +1,123 @@
+"""What generated modules call."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from torch_webgpu import _C
+from torch_webgpu.inductor.launch import chunks
+
+
+class Kernel:
+    """A compiled kernel. Called with known grids as the extension's own; `launch` works them out."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+
+    def __call__(self, tensors: Sequence[Any], words: Sequence[Any], grid: tuple[int, int, int], offsets: bool) -> None:
+        try:
+            self._kernel(tensors, words, grid, offsets)
+        except (TypeError, ValueError):
+            if not any(needs_conversion(x) for x in (*tensors, *words)):
+                raise
+            self._kernel([to_device(t) for t in tensors], [to_word(w) for w in words], grid, offsets)
+
+    def launch(self, tensors: Sequence[Any], words: Sequence[Any], steps: tuple[int, int, int]) -> None:
+        if steps[0] == 0:
+            return
+        chunk, groups = chunks(*steps)
+        self(tensors, (*words, chunk), (groups, 1, 1), True)
+
+
+def needs_conversion(value: Any) -> bool:
+    return not isinstance(value, int) and not (isinstance(value, torch.Tensor) and value.device.type == "webgpu")
+
+
+def to_device(tensor: torch.Tensor) -> torch.Tensor:
+    """Numbers come as CPU tensors without dimensions; float64 ones compute as float32."""
+    if tensor.device.type == "webgpu":
+        return tensor
+    return (tensor.float() if tensor.dtype is torch.float64 else tensor).to("webgpu")
+
+
+def to_word(number: Any) -> int:
+    if isinstance(number, float):
+        return int.from_bytes(struct.pack("<f", number), "little")
+    return int(number) & 0xFFFFFFFF
+
+
+def kernel(label: str, text: str, files: Sequence[str], bindings: int, read_only: int, subgroups: bool) -> Kernel:
+    """Compiles a kernel, and shows the text around the place of an error."""
+    wgsl = assemble(text, files, subgroups)
+    try:
+        return Kernel(_C.Kernel(label, wgsl, "main", bindings, read_only))
+    except RuntimeError as error:
+        raise RuntimeError(f"{error}\n\n{excerpt(wgsl, str(error))}") from None
+
+
+def assemble(text: str, files: Sequence[str], subgroups: bool) -> str:
+    """A kernel's own text with eager's files of functions, as csrc/shader/source.cpp puts them together."""
+    whole = "\n".join([text, *(_C.wgsl(file) for file in files)])
+    # Subgroups stay together where they are used, but the analysis does not know that of the copied parameters.
+    directive = "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n" if subgroups else ""
+    return f"{directive}@group(1) @binding(0) var<uniform> given: array<vec4<u32>, 64>;\n{with_params(whole)}"
+
+
+def with_params(text: str) -> str:
+    """Uniform words are read once, into variables: drivers of software adapters read a uniform in a loop each time.
+    Not beside barriers, which must depend on uniforms alone: a variable never counts as one."""
+    if "Barrier(" in text or "workgroupUniformLoad(" in text:
+        return text.replace("params[", "given[") + "\nfn take_params() {}\n"
+    count = max([0, *(int(place) for place in re.findall(r"\bparams\[(\d+)\]", text))]) + 1
+    copies = "".join(f"  params[{i}] = given[{i}];\n" for i in range(count))
+    return f"{text}\nvar<private> params: array<vec4<u32>, {count}>;\nfn take_params() {{\n{copies}}}\n"
+
+
+def excerpt(wgsl: str, message: str) -> str:
+    """The lines around those that a compiler's message names, or all of a short text."""
+    lines = wgsl.split("\n")
+    named = {int(line) for line in re.findall(r":(\d+):\d+", message) if 0 < int(line) <= len(lines)}
+    shown = sorted({n for line in named for n in range(max(1, line - 4), min(len(lines), line + 4) + 1)})
+    return "\n".join(f"{n:4}{'>' if n in named else ' '} {lines[n - 1]}" for n in shown or range(1, len(lines) + 1))
+
+
+class Epilogue:
+    """Fused ops that take the elements of a product or a convolution of eager's."""
+
+    def __init__(self, label: str, kind: str, elements: str, fours: str, files: Sequence[str]) -> None:
+        self._run = getattr(_C.Epilogue(label, elements, fours, files), kind)
+
+    def __call__(
+        self,
+        tensors: Sequence[torch.Tensor],
+        words: Sequence[Any],
+        operands: tuple[torch.Tensor, torch.Tensor],
+        details: tuple[Any, ...],
+    ) -> None:
+        read_only, *window = details
+        tensors = [to_device(tensor) for tensor in tensors]
+        self._run(*operands, *window, tensors, read_only, [to_word(word) for word in words])
+
+
+def taped(call: Callable[[list[Any]], Any], tapeable: bool) -> Callable[[list[Any]], Any]:
+    """A module's function, replaced by one whose calls are recorded once per layout of the arguments and replayed."""
+    if not tapeable or os.environ.get("TORCH_WEBGPU_TAPE") == "0":
+        return call
+    recorded: Any = None
+
+    def first_call(arguments: list[Any]) -> Any:
+        # The graph's constants become names of the module after it was executed.
+        nonlocal recorded
+        if recorded is None:
+            names = getattr(call, "__func__", call).__globals__
+            constants = [x for x in names.values() if isinstance(x, torch.Tensor) and x.device.type == "webgpu"]
+            recorded = _C.RecordedFunction(call, constants)
+        return recorded(arguments)
+
+    return first_call

@@ -1,0 +1,59 @@
+"""What Inductor may fuse for the device, and how a finished kernel enters the generated module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch
+from torch._inductor import config
+from torch._inductor.codegen.common import BackendFeature
+from torch._inductor.codegen.simd import SIMDScheduling
+from torch._inductor.utils import get_fused_kernel_name, get_kernel_metadata
+from torch._inductor.virtualized import V
+from torch.utils._ordered_set import OrderedSet
+
+from torch_webgpu.inductor import launch
+from torch_webgpu.inductor.kernel import WebGPUKernel
+
+
+class WebGPUScheduling(SIMDScheduling):
+    kernel_type = WebGPUKernel
+
+    @classmethod
+    def get_backend_features(cls, device: torch.device) -> OrderedSet[BackendFeature]:
+        """Scans and sorts are eager's kernels."""
+        return OrderedSet([BackendFeature.INPLACE_BUFFERS, BackendFeature.TUPLE_REDUCTION])
+
+    def can_fuse(self, node1: Any, node2: Any) -> bool:
+        """Not more buffers than an adapter binds, nor two reductions over different rows."""
+        scheduler: Any = self.scheduler
+        if scheduler.fusion_prevent_too_many_reads_and_writes(node1, node2, launch.most_bindings()):
+            return False
+        if node1.is_reduction() and node2.is_reduction() and node1.group[1] != node2.group[1]:
+            return False
+        return super().can_fuse(node1, node2)
+
+    can_fuse_vertical = can_fuse
+    can_fuse_horizontal = can_fuse
+
+    @classmethod
+    def select_tiling(cls, node_schedule: Any, numel: Any, reduction_numel: Any = sympy.S.One, *_: Any) -> Any:
+        """Elements have one running number, from which an index takes its dimensions."""
+        return cls.create_tiling([numel], [reduction_numel])
+
+    @classmethod
+    def get_tiling_and_scores(cls, node_schedule: Any, numel: Any, reduction_numel: Any = sympy.S.One, *_: Any) -> Any:
+        return cls.create_tiling([numel], [reduction_numel]), None
+
+    def define_kernel(self, src_code: str, node_schedule: Any, kernel: WebGPUKernel) -> str:
+        wrapper = V.graph.wrapper_code
+        key = kernel.definition("", src_code)
+        if key in wrapper.src_to_kernel:
+            return wrapper.src_to_kernel[key]
+        label = get_fused_kernel_name(node_schedule, config.triton.descriptive_names)
+        name = f"webgpu_{label}_{wrapper.next_kernel_suffix()}"
+        wrapper.src_to_kernel[key] = name
+        origins, details = get_kernel_metadata(node_schedule, wrapper)
+        wrapper.define_kernel(name, kernel.definition(label, src_code), f"{origins}\n{details}", gpu=False)
+        return name

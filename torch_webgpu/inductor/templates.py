@@ -1,0 +1,199 @@
+"""Matrix products and convolutions as templates: eager's kernels, whose elements Inductor's fused ops take and store.
+
+What nothing can be fused into stays eager's op. Otherwise the fused ops are printed twice, for one element and for four
+neighbours, and the launcher takes the form that fits the kernel it chooses.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch._inductor import ir
+from torch._inductor.codegen.common import IndentedBuffer
+from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
+from torch._inductor.kernel.conv import conv_layout
+from torch._inductor.kernel.mm_common import mm_args
+from torch._inductor.lowering import lowerings
+from torch._inductor.select_algorithm import realize_inputs
+from torch._inductor.utils import sympy_product
+from torch._inductor.virtualized import V, ops
+from torch.utils._ordered_set import OrderedSet
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from torch_webgpu import _C
+from torch_webgpu.inductor.kernel import WebGPUKernel, param
+from torch_webgpu.inductor.memory import Accessors
+
+aten = torch.ops.aten
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+VIEWS = (aten.view, aten._unsafe_view, aten.reshape, aten.permute, aten.transpose, aten.t, aten.expand, aten.unsqueeze,
+         aten.squeeze)  # fmt: skip
+
+
+class TemplateKernel(WebGPUKernel):
+    """The fused ops behind a template, as a function of an element's index and value."""
+
+    def __init__(self, template: ir.TemplateBuffer, kind: str, details: Sequence[Any], by_four: bool = False) -> None:
+        numel = sympy_product(template.get_size())
+        super().__init__({"x": numel, "r0_": sympy.S.One}, features=SIMDKernelFeatures([], numel, sympy.S.One))
+        self.template, self.kind, self.details, self.by_four = template, kind, details, by_four
+        self.prologue_fused_inputs: OrderedSet[str] = OrderedSet()
+        self.elements, self.fours = "", ""
+        self.all_files: tuple[str, ...] = ()
+
+    def codegen_template_body(
+        self, scheduling: Any, template_node: Any, epilogue_nodes: Sequence[Any], *unused: Any
+    ) -> str:
+        self.elements = self.printed(epilogue_nodes)
+        self.all_files = self.library.files
+        if V.graph.sizevars.statically_known_multiple_of(self.template.get_size()[-1], 4):
+            twin = TemplateKernel(self.template, self.kind, self.details, by_four=True)
+            text = twin.printed(epilogue_nodes)
+            if twin.quad_tree is not None and twin.interface() == self.interface():
+                self.fours = text
+                self.all_files = tuple(dict.fromkeys((*self.all_files, *twin.library.files)))
+        return f"{self.elements}\n// for four neighbours\n{self.fours}" if self.fours else self.elements
+
+    def interface(self) -> Any:
+        tensors = [(binding.name, outer, binding.is_written) for binding, outer in self.tensors()]
+        return tensors, [inner for inner, _ in self.numbers()]
+
+    def printed(self, epilogue_nodes: Sequence[Any]) -> str:
+        name = self.template.get_name()
+        with self:
+            ranges = self.split_and_set_ranges([self.template.get_size(), []])
+            place = self.template.get_layout().make_indexer()(ranges[0])
+            if self.by_four:
+                indices = {place: None}
+                for node in epilogue_nodes:
+                    index_vars = self.split_and_set_ranges(node.get_ranges())
+                    indices |= dict.fromkeys(node._body.indexing_from_args(index_vars).values())
+                self.finalize_indexing(list(indices))
+            text = "product[j]" if self.quad_tree is not None else "product"
+            value = self.create_cse_var(text, ValueRanges.unknown(), torch.float32, ())
+            ops.store(name, place, value)  # dropped when all readers are fused
+            for node in epilogue_nodes:
+                node.codegen(self.split_and_set_ranges(node.get_ranges()))
+        with V.set_kernel_handler(self):
+            return self.function()
+
+    def function(self) -> str:
+        by_four = self.quad_tree is not None
+        loop = self.element_loop(self.range_trees[0], "i32(index) / 4" if by_four else "i32(index)")
+        tensors, numbers = self.tensors(), self.numbers()
+        text = IndentedBuffer()
+        for slot, (binding, _) in enumerate(tensors):
+            offset = f"i32({param(_C.epilogue_words + slot)})"
+            text.splice(Accessors(binding, _C.epilogue_bindings + slot, offset).text())
+        kind, value = ("epilogue_four", "vec4<f32>") if by_four else ("epilogue", "f32")
+        text.writeline(f"fn {kind}(index: u32, product: {value}) {{")
+        with text.indent():
+            for i, (inner, outer) in enumerate(numbers):
+                is_float = isinstance(outer, sympy.Symbol) and not outer.is_integer
+                word = param(_C.epilogue_words + len(tensors) + i)
+                text.writeline(f"let {inner} = bitcast<{'f32' if is_float else 'i32'}>({word});")
+            text.splice(loop)
+        text.writeline("}")
+        text.splice(self.library.text())
+        return text.getvalue()
+
+    def definition(self, label: str, text: str) -> str:
+        texts = ", ".join(f"r'''{text}'''" for text in (self.elements, self.fours))
+        return f"webgpu_runtime.Epilogue({label!r}, {self.kind!r}, {texts}, {self.all_files!r})"
+
+    def call_kernel(self, name: str, node: Any = None, deallocate_ws: bool = True) -> None:
+        wrapper = V.graph.wrapper_code
+        operands = ", ".join(operand.codegen_reference() for operand in self.template.inputs)  # type: ignore[union-attr]
+        numbers, bound = self.numbers(), self.tensors()
+        for _, expression in numbers:
+            wrapper.ensure_size_computed(expression)
+        read_only = sum(1 << slot for slot, (binding, _) in enumerate(bound) if not binding.is_written)
+        tensors = ", ".join(outer for _, outer in bound)
+        words = "".join(f"{self.pexpr(V.graph.sizevars.simplify(e))}, " for _, e in numbers)
+        details = "".join(f", {self.list_of(values)}" for values in self.details)
+        arguments = [f"({tensors},)", f"({words})", f"({operands})", f"({read_only}{details},)"]
+        wrapper.generate_kernel_call(name, arguments, triton=False)
+
+    def list_of(self, values: Sequence[Any]) -> str:
+        return f"[{', '.join(self.pexpr(V.graph.sizevars.simplify(sympy.sympify(v))) for v in values)}]"
+
+
+def template_of(kind: str, layout: Any, inputs: Sequence[Any], details: Sequence[Any] = ()) -> Any:
+    dense = ir.FixedLayout(layout.device, layout.dtype, layout.size, ir.FlexibleLayout.contiguous_strides(layout.size))
+
+    def make(node: ir.TemplateBuffer, hint_override: int | None = None) -> tuple[TemplateKernel, None]:
+        return TemplateKernel(node, kind, details), None
+
+    return ir.TensorBox.create(ir.TemplateBuffer(layout=dense, inputs=inputs, make_kernel_render=make))
+
+
+def is_float(*operands: Any) -> bool:
+    """Whether all are floats of the device, of one dtype."""
+    dtype = operands[0].get_dtype()
+    return dtype in FLOATS and all(x.get_dtype() == dtype and x.get_device().type == "webgpu" for x in operands)
+
+
+def has_pointwise_user(node: torch.fx.Node) -> bool:
+    for user in node.users:
+        if getattr(user.target, "overloadpacket", None) in VIEWS:
+            if has_pointwise_user(user):
+                return True
+        elif (
+            torch.Tag.pointwise in getattr(user.target, "tags", ())
+            or user.target is torch.ops.prims.convert_element_type.default
+        ):
+            return True
+    return False
+
+
+def is_summed_in_parts(a: Any, b: Any) -> bool:
+    """Eager cuts a long inner side of a small product into parts."""
+    sizevars = V.graph.sizevars
+    small = sizevars.statically_known_leq(a.get_size()[-2] * b.get_size()[-1], 1024)
+    return small and not sizevars.statically_known_lt(a.get_size()[-1], 1 << 13)
+
+
+def _product(original: Callable[..., Any], a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    if args or kwargs or not is_float(a, b) or is_summed_in_parts(a, b) or not has_pointwise_user(V.graph.current_node):
+        return original(a, b, *args, **kwargs)
+    _, _, _, layout, a, b = mm_args(a, b)
+    return template_of("matmul", layout, [a, b])
+
+
+def _convolution(
+    original: Callable[..., Any], x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int
+) -> Any:  # fmt: skip
+    window = (stride, padding, dilation, transposed, output_padding, groups)
+    batched = len(x.get_size()) == len(weight.get_size())
+    if (
+        transposed
+        or groups != 1
+        or not batched
+        or not is_float(x, weight)
+        or not has_pointwise_user(V.graph.current_node)
+    ):
+        return original(x, weight, bias, *window)
+    x, weight = realize_inputs(x, weight)
+    axes = len(x.get_size()) - 2
+    stride, padding, dilation = ([*v] * axes if len(v) == 1 else [*v] for v in (stride, padding, dilation))
+    layout = conv_layout(x, weight, None, stride, padding, dilation, False, (0,) * axes, 1)
+    result = template_of("convolution", layout, [x, weight], (layout.size, stride, padding, dilation))
+    if bias is None:
+        return result
+    return lowerings[aten.add](result, lowerings[aten.view](bias, [weight.get_size()[0], *[1] * axes]))
+
+
+def register() -> None:
+    """Wraps the lowerings of products and convolutions for tensors of the device."""
+    for op, lowered in (
+        (aten.mm.default, _product),
+        (aten.bmm.default, _product),
+        (aten.convolution.default, _convolution),
+    ):
+        original = lowerings[op]
+        lowerings[op] = functools.wraps(original)(functools.partial(lowered, original))
