@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 
 def _autoload() -> None:
@@ -31,13 +32,26 @@ def _register() -> None:
     """Makes ``webgpu`` a device of this process; opens no GPU library."""
     if hasattr(torch, "webgpu"):
         return
-    from torch_webgpu import device, printing
+    from torch_webgpu import coexistence, device, inductor, integrations, interchange, printing
 
     _C.set_library_paths(*_library_paths())
     torch.utils.rename_privateuse1_backend("webgpu")
     torch._register_device_module("webgpu", device)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     printing.install()
+    inductor.install()
+    coexistence.install()
+    interchange.install()
+    integrations.install()
+    if torch.distributed.is_available():
+        torch.distributed.Backend.register_backend("webgpu", _process_group, extended_api=True, devices=["webgpu"])
+
+
+def _process_group(*options: Any) -> Any:
+    """Imported when the first group is made."""
+    from torch_webgpu import distributed
+
+    return distributed.create(*options)
 
 
 _register()

@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import torch
 
-from torch_webgpu import _C
+from torch_webgpu import _C, memory
+from torch_webgpu.profile import profile
+from torch_webgpu.shader import compile_shader
+from torch_webgpu.streams import StreamContext, set_stream, stream
 
 __all__ = [
     "DeviceProperties",
     "Event",
     "Stream",
+    "StreamContext",
+    "can_device_access_peer",
+    "compile_shader",
     "cpu_fallbacks",
     "current_device",
     "current_stream",
     "default_stream",
     "device",
     "device_count",
+    "device_of",
     "empty_cache",
+    "get_device_capability",
     "get_device_name",
     "get_device_properties",
     "get_rng_state",
+    "get_rng_state_all",
     "init",
     "initial_seed",
+    "ipc_collect",
     "is_available",
     "is_bf16_supported",
     "is_initialized",
@@ -39,14 +51,21 @@ __all__ = [
     "mem_get_info",
     "memory_allocated",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
+    "memory_summary",
+    "profile",
     "reset_accumulated_memory_stats",
     "reset_cpu_fallbacks",
     "reset_peak_memory_stats",
     "seed",
     "set_device",
     "set_fallback_mode",
+    "set_per_process_memory_fraction",
     "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
     "synchronize",
     "unavailable_reason",
 ]
@@ -142,6 +161,19 @@ class device:
         pass
 
 
+class device_of(device):
+    """Context manager that selects the device of a tensor or storage; a CPU one changes nothing."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device if obj.device.type == "webgpu" else None)
+
+
+def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
+    _index(device)
+    _index(peer_device)
+    return False
+
+
 def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
     _index(device)
     properties: dict[str, Any] = dict(_C.device_properties())
@@ -151,6 +183,12 @@ def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
 
 def get_device_name(device: DeviceLike = None) -> str:
     return get_device_properties(device).name
+
+
+def get_device_capability(device: DeviceLike = None) -> dict[str, Any]:
+    """What the adapter can do: WebGPU has features and limits instead of CUDA's two numbers."""
+    properties = get_device_properties(device)
+    return {"features": properties.features, "limits": properties.limits, "subgroup_sizes": properties.subgroup_sizes}
 
 
 def is_bf16_supported() -> bool:
@@ -224,6 +262,24 @@ def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
     return _C.mem_get_info()
 
 
+def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
+    """A table for people of what `memory_stats` counts."""
+    return memory.summary(memory_stats(device), abbreviated)
+
+
+def memory_snapshot(device: DeviceLike = None) -> list[dict[str, Any]]:
+    return memory.snapshot(memory_stats(device))
+
+
+def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) -> None:
+    """Tensors beyond this part of the memory that `mem_get_info` tells raise `torch.OutOfMemoryError`; 1 lifts it."""
+    memory.set_fraction(fraction, mem_get_info(device)[1])
+
+
+def ipc_collect() -> None:
+    """Nothing: WebGPU shares no memory between processes."""
+
+
 def empty_cache() -> None:
     """Gives buffers that no tensor uses back to the driver."""
     _C.empty_cache()
@@ -246,6 +302,14 @@ def _default_generator() -> torch.Generator:
 def __getattr__(name: str) -> Any:
     if name == "default_generators":
         return (_default_generator(),)
+    if name == "amp":
+        return importlib.import_module("torch_webgpu.amp")
+    if name.endswith("Tensor"):
+        types = importlib.import_module("torch_webgpu.typed").TYPES
+        if name in types:
+            return types[name]
+    if name == "_initialized":  # torch.utils.checkpoint keeps the state of a device that is
+        return is_initialized()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -273,6 +337,15 @@ def get_rng_state(device: DeviceLike = None) -> torch.Tensor:
 def set_rng_state(new_state: torch.Tensor, device: DeviceLike = None) -> None:
     _index(device)
     _default_generator().set_state(new_state)
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    return [get_rng_state()]
+
+
+def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)
 
 
 # Ops that ran on the CPU

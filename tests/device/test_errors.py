@@ -134,6 +134,57 @@ def test_synchronous_mode_submits_each_op(runtime: str) -> None:
     assert submits <= 1, "twenty ops fit into one batch"
 
 
+def test_control_c_ends_a_wait() -> None:
+    """The readback would wait for many seconds of work; wgpu-native's waits have no end that could be given."""
+    script = """
+    import os, signal, threading, time
+    import torch
+    x = torch.full((1024, 1024), 1e-3, device="webgpu")
+    for _ in range(2):  # the first call compiles
+        began = time.monotonic()
+        (x @ x)[0].cpu()
+    rounds = 2 + int(8 / (time.monotonic() - began))
+    for _ in range(rounds):
+        y = x @ x
+    total = y.sum()
+    sent = []
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Timer(0.5, interrupt).start()
+    try:
+        WAIT
+    except KeyboardInterrupt:
+        print("interrupted", time.monotonic() - sent[0] < 3)
+        del y, total
+        print(torch.webgpu.is_initialized(), flush=True)
+    os._exit(0)  # without waiting for the rest
+    """
+    for wait in ("total.item()", "torch.webgpu.synchronize()"):
+        assert output_of(script.replace("WAIT", wait), TORCH_WEBGPU_RUNTIME="dawn") == ["interrupted True", "True"], (
+            wait
+        )
+
+
+def test_control_c_leaves_the_device_usable() -> None:
+    script = """
+    import os, signal, threading
+    import torch
+    x = torch.ones((512, 512), device="webgpu")
+    y = x
+    for _ in range(400):
+        y = (y @ x) / 512
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        while True:
+            y = (y @ x) / 512
+            y.cpu()
+    except KeyboardInterrupt:
+        print(y.sum().item() == 512 * 512, (x + 1)[0, 0].item())
+    """
+    assert output_of(script, TORCH_WEBGPU_RUNTIME="dawn") == ["True 2.0"]
+
+
 # Each leaves something behind when the interpreter ends.
 ENDINGS = {
     "pending work": "for _ in range(5000): y = x + 1",

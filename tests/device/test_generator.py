@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from tests.device.process import output_of
 from tests.support import fallback_mode
@@ -196,6 +197,39 @@ def test_fork_rng_can_be_off() -> None:
     with torch.random.fork_rng(enabled=False, device_type="webgpu"):
         torch.webgpu.manual_seed(97)
     assert torch.webgpu.initial_seed() == 97
+
+
+def test_states_of_all_devices() -> None:
+    torch.webgpu.manual_seed(98)
+    states = torch.webgpu.get_rng_state_all()
+    assert [torch.equal(state, torch.webgpu.get_rng_state()) for state in states] == [True]
+    torch.webgpu.manual_seed(99)
+    torch.webgpu.set_rng_state_all(states)
+    assert torch.webgpu.initial_seed() == 98
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("preserve", [True, False])
+def test_checkpoints_recompute_with_the_same_numbers(reentrant: bool, preserve: bool) -> None:
+    drawn: list[torch.Tensor] = []
+
+    def block(x: torch.Tensor) -> torch.Tensor:
+        mask = torch.nn.functional.dropout(torch.ones_like(x), 0.5)
+        drawn.append(mask)
+        return x * mask
+
+    torch.manual_seed(101)
+    x = torch.ones(1000, device="webgpu", requires_grad=True)
+    y = checkpoint(block, x, use_reentrant=reentrant, preserve_rng_state=preserve)
+    between = torch.rand(3, device="webgpu")
+    state = torch.webgpu.get_rng_state()
+    y.sum().backward()
+    forward, recomputed = drawn
+    assert torch.equal(recomputed, forward) == preserve
+    if preserve:
+        assert torch.equal(x.grad, y.detach()), "the gradient of the numbers of the forward"
+        assert torch.equal(torch.webgpu.get_rng_state(), state), "what follows goes on from before the backward"
+        assert not torch.equal(torch.rand(3, device="webgpu"), between)
 
 
 # What a seed is for
