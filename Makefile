@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup build demo test lint bench op-table wheel clean
+.PHONY: help setup build demo test ecosystem lint bench op-table wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -14,12 +14,17 @@ setup:  ## the virtual environment, a Vulkan driver, the WebGPU runtimes, MNIST 
 build:  ## only compile
 	@tools/setup build
 
-demo: setup  ## classify the 10,000 MNIST test digits on device "webgpu"
-	@$(PYTHON) -m torch_webgpu.examples.mnist
+demo: setup  ## train a CNN on MNIST on device "webgpu", and draw what it learned
+	@$(PYTHON) -m torch_webgpu.examples.mnist_cnn $(ARGS)
 
 test:  ## every test, C++ and Python (ARGS= goes to pytest)
 	@tools/setup tests
 	@$(PYTHON) -m pytest $(ARGS)
+
+ecosystem: setup  ## what works with transformers, accelerate, lightning, ...: installs them, prints a table
+	@$(PYTHON) -m pip install -qq --no-deps -r requirements-ecosystem.txt
+	@$(PYTHON) -m pip check
+	@$(PYTHON) -m pytest -n 0 tests/ecosystem $(ARGS)
 
 lint:  ## clang-format, clang-tidy on changed files (or FILES=), ruff, mypy
 	@tools/setup tests

@@ -143,6 +143,9 @@ def main() -> None:
 
     for section in dict.fromkeys(row.section for row, _ in results):
         console.print(table_of(section, [(row, result) for row, result in results if row.section == section]))
+    if not options.filter:
+        counts = [sys.executable, "-m", "benchmarks.dispatches"]
+        console.print(subprocess.run(counts, cwd=ROOT, capture_output=True, text=True).stdout, markup=False)
     for adapter in sorted({f"{result.adapter} through {result.runtime}" for _, result in results if result.adapter}):
         console.print(f"on {adapter}")
     for note in notes_of(results):

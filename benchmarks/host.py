@@ -63,6 +63,41 @@ def chain_with_wait(rounds: int) -> Result:
     return Result(best / CHAIN * 1e6)
 
 
+def replayed(launches: int, rounds: int) -> float:
+    """Microseconds of this thread for one replay of so many adds; the first call records."""
+
+    def adds(arguments: list[torch.Tensor]) -> tuple[torch.Tensor]:
+        a, b = arguments
+        arguments.clear()
+        for _ in range(launches):
+            torch.add(a, b, out=a)
+        return (a,)
+
+    function = torch_webgpu._C.RecordedFunction(adds)
+    a, b = operands()
+    best = math.inf
+    for number in range(TIMINGS * rounds + 1):
+        start = time.thread_time()
+        for _ in range(CHAIN):
+            function([a, b])
+        spent = time.thread_time() - start
+        torch.webgpu.synchronize()
+        if number:
+            best = min(best, spent)
+    assert not function.failures, function.failures
+    return best / CHAIN * 1e6
+
+
+def replayed_launch(rounds: int) -> Result:
+    return Result((replayed(101, rounds) - replayed(1, rounds)) / 100)
+
+
+def replayed_call(rounds: int) -> Result:
+    """What a call costs beside its launches."""
+    one = replayed(1, rounds)
+    return Result(one - (replayed(101, rounds) - one) / 100)
+
+
 def steady_loop(rounds: int) -> dict[str, int]:
     """The counters' change over a training step's mix: several sizes, temporaries, a value read now and then."""
     weights = [torch.ones(size, device="webgpu") for size in (10, 1000, 1000, 40_000)]
@@ -113,6 +148,8 @@ _NULL = {"TORCH_WEBGPU_RUNTIME": "dawn", "TORCH_WEBGPU_ADAPTER": "null"}
 ROWS = (
     _row("C++ add of 1k without GPU calls", cpp_add, Bar(1.0)),
     _row("a + b of 1k, dawn's Null backend", python_add, Bar(3.0), **_NULL),
+    _row("replayed tape, per launch, dawn's Null backend", replayed_launch, Bar(1.0), **_NULL),
+    _row("replayed tape, per call, dawn's Null backend", replayed_call, Bar(12.0), **_NULL),
     *_rows_of("dawn"),
     *_rows_of("wgpu"),
 )

@@ -9,10 +9,10 @@ import sys
 
 import torch
 
-from benchmarks import host, throughput
+from benchmarks import compiled, host, throughput
 from benchmarks.row import Result
 
-ROWS = (*host.ROWS, *throughput.ROWS)
+ROWS = (*host.ROWS, *throughput.ROWS, *compiled.ROWS)
 
 
 def main(name: str, rounds: str) -> None:

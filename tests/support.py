@@ -90,28 +90,48 @@ def fallback_mode(mode: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def on_device(dispatches: bool | None = True) -> Iterator[list[Any]]:
-    """The block must not run anything on the CPU, and must dispatch: True. False: must not. None: may.
+def deterministic_algorithms() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
 
-    Results appended to the list it gives must be on the device; if all of them are empty, there is nothing to dispatch.
+
+@contextlib.contextmanager
+def on_device(dispatches: bool | int | None = True, waits: int | None = 0) -> Iterator[list[Any]]:
+    """The block must not run anything on the CPU, must dispatch, and must not wait for the device.
+
+    `dispatches`: True at least once, False never, a number exactly so often, None as it likes. `waits`: how often the
+    host reads back, None as it likes; an op waits only where the shape of its result, or a number for the host, depends
+    on values. Results appended to the list it gives must be on the device; if all of them are empty, there is nothing
+    to dispatch.
     """
     fallbacks = torch.webgpu.cpu_fallbacks()
-    before = torch.webgpu.memory_stats().get("dispatches", 0)
+    before = torch.webgpu.memory_stats()
     results: list[Any] = []
     yield results
-    after = torch.webgpu.memory_stats().get("dispatches", 0)
+    after = torch.webgpu.memory_stats()
+    dispatched, waited = (after.get(key, 0) - before.get(key, 0) for key in ("dispatches", "readbacks"))
     assert torch.webgpu.cpu_fallbacks() == fallbacks, "ran on the CPU"
     tensors = [leaf for leaf in tree_leaves(results) if isinstance(leaf, torch.Tensor)]
     for tensor in tensors:
         assert tensor.device.type == DEVICE, f"the result is on {tensor.device}"
-    if dispatches is False:
-        assert after == before, f"{after - before} dispatches where none was needed"
-    elif dispatches and not (tensors and all(tensor.numel() == 0 for tensor in tensors)):
-        assert after > before, "nothing was dispatched"
+    assert waits is None or waited == waits, f"waited {waited} times for the device, not {waits}"
+    if dispatches is True:
+        assert dispatched > 0 or (tensors and all(tensor.numel() == 0 for tensor in tensors)), "nothing was dispatched"
+    elif dispatches is not None:
+        assert dispatched == dispatches, f"{dispatched} dispatches, not {int(dispatches)}"
 
 
-def run_on_device(function: Callable[..., Any], *args: Any, dispatches: bool | None = True, **kwargs: Any) -> Any:
-    with on_device(dispatches) as results:
+def run_on_device(
+    function: Callable[..., Any],
+    *args: Any,
+    dispatches: bool | int | None = True,
+    waits: int | None = 0,
+    **kwargs: Any,
+) -> Any:
+    with on_device(dispatches, waits) as results:
         results.append(function(*args, **kwargs))
     return results[0]
 

@@ -15,7 +15,8 @@ def test_importing_torch_loads_the_device() -> None:
 
 
 def test_every_requirement_is_pinned_and_torch_comes_alone() -> None:
-    lines = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    files = ("requirements.txt", "requirements-ecosystem.txt")
+    lines = [line for name in files for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
     assert all(re.fullmatch(r"[\w-]+==[\d.]+", line) for line in lines)
     assert not any(line.startswith("torch==") for line in lines)
     assert importlib.metadata.version("torch").partition("+")[0] == "2.13.0"

@@ -91,7 +91,7 @@ def test_module(info: ModuleInfo, training: bool) -> None:
         if may_fall_back:
             actual, gradients, _ = run(there, moved, seeds)
         else:
-            with on_device(None):
+            with on_device(None, waits=None):  # some losses check their targets on the host
                 actual, gradients, _ = run(there, moved, seeds)
         if is_random(module):
             expected, wanted, actual, gradients = (

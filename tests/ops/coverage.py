@@ -13,7 +13,9 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import re
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 os.environ.setdefault("LP_NUM_THREADS", "0")
@@ -47,22 +49,22 @@ def try_op(name: str, dtype_name: str, backward: bool, samples: int | None) -> A
     return ("native", "") if tried else ("none", "no sample the device can hold")
 
 
-def work(pipe: multiprocessing.connection.Connection) -> None:
+def work(pipe: multiprocessing.connection.Connection, attempt: Callable[..., Answer]) -> None:
     import torch
 
     torch.set_num_threads(1)
     torch.webgpu.set_fallback_mode("quiet")
     while (task := pipe.recv()) is not None:
-        pipe.send(try_op(*task))
+        pipe.send(attempt(*task))
 
 
 class Worker:
     """A process that tries one op at a time, and is replaced when one kills it or takes too long."""
 
-    def __init__(self) -> None:
+    def __init__(self, attempt: Callable[..., Answer]) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(theirs,), daemon=True)
+        self.process = context.Process(target=work, args=(theirs, attempt), daemon=True)
         self.process.start()
         theirs.close()
         self.task: Task | None = None
@@ -90,7 +92,14 @@ class Worker:
 
 
 def run(
-    names: list[str], dtype: str, backward: bool, jobs: int, limit: float, samples: int | None = None
+    names: list[str],
+    dtype: str,
+    backward: bool,
+    jobs: int,
+    limit: float,
+    samples: int | None = None,
+    attempt: Callable[..., Answer] = try_op,
+    progress: bool = False,
 ) -> dict[str, Answer]:
     """Tries each op on its first `samples`, or on all."""
     answers: dict[str, Answer] = {}
@@ -101,12 +110,14 @@ def run(
             if worker is None or worker.task is None:
                 if waiting:
                     fresh = worker is None
-                    workers[slot] = worker = worker or Worker()
+                    workers[slot] = worker = worker or Worker(attempt)
                     worker.start((waiting.popleft(), dtype, backward, samples), limit + 30 * fresh)  # op_db too
                 continue
             answer = worker.answer()
             if answer is not None:
                 answers[worker.task[0]] = answer
+                if progress:
+                    print(worker.task[0], *answer, file=sys.stderr, flush=True)
                 worker.task = None
                 if answer[0] in ("crash", "slow"):
                     workers[slot] = None

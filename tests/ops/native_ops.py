@@ -69,6 +69,7 @@ TOLERANCES: dict[tuple[str, torch.dtype | None], dict[str, float]] = {
     **{(f"nn.functional.conv{n}d", torch.float32): CONVOLUTION for n in (1, 2, 3)},
     **{(f"nn.functional.conv_transpose{n}d", torch.float32): CONVOLUTION for n in (1, 2, 3)},
     # The CPU's own rounding where a row has one element: its distance from the mean is 0 here.
+    ("addbmm", torch.float32): {"rtol": 1.3e-6, "atol": 1e-4},  # sums of 25 products near 80, which cancel
     ("nn.functional.layer_norm", torch.float32): {"rtol": 1.3e-6, "atol": 5e-5},
     ("native_layer_norm", torch.float32): {"rtol": 1.3e-6, "atol": 5e-5},
     # Scores up to 100 before an exponential, and four products in a row behind each other.

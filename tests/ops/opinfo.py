@@ -190,12 +190,13 @@ def check_forward(op: OpInfo, call: Call, tolerance: dict[str, float], native: b
     with quietly():
         expected, refused = outcome(call.on, "cpu", op.op)
         if refused is not None:
-            error = outcome(call.on, DEVICE, op.op)[1]
+            error = outcome(call.on, DEVICE, op.op)[1] or outcome(torch.webgpu.synchronize)[1]
             assert isinstance(error, type(refused)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
             return False
         if not storable(expected):
             return False
-        with on_device(None) if native else contextlib.nullcontext([]) as results:
+        # Every op is here, those whose result depends on values among them.
+        with on_device(None, waits=None) if native else contextlib.nullcontext([]) as results:
             results.append(call.on(DEVICE, op.op))
     compare(op, call, results[0], expected, describe(call), tolerance)
     return True
@@ -207,7 +208,7 @@ def check_inplace(op: OpInfo, call: Call, tolerance: dict[str, float]) -> None:
     with quietly():
         expected, refused = outcome(call.on, "cpu", lambda x, *a, **k: op.inplace_variant(clone_layout(x), *a, **k))
         target = to_device(clone_layout(call.cpu[0]))
-        with on_device(None):
+        with on_device(None, waits=None):
             actual, error = outcome(call.on, DEVICE, lambda _, *a, **k: op.inplace_variant(target, *a, **k))
     if refused is not None:
         assert isinstance(error, type(refused)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
@@ -227,7 +228,7 @@ def check_out(op: OpInfo, call: Call, tolerance: dict[str, float]) -> None:
             wanted = tree_map(lambda x: shape(x.detach()), expected)  # noqa: B023
             moved = to_device(wanted)
             _, refused = outcome(call.on, "cpu", op.op, out=wanted)
-            with on_device(None) as results:
+            with on_device(None, waits=None) as results:
                 result, error = outcome(call.on, DEVICE, op.op, out=moved)
                 results.append(result)
             message = f"out= {name} {describe(call)}"
@@ -259,7 +260,7 @@ def check_gradients(op: OpInfo, call: Call, tolerance: dict[str, float], native:
             assert isinstance(error, type(refused)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
             return
         expected, seeds = cpu
-        with on_device(None) if native else contextlib.nullcontext([]) as results:
+        with on_device(None, waits=None) if native else contextlib.nullcontext([]) as results:
             results.append(gradients(op, call, DEVICE, seeds)[0])
     # autograd promises no strides
     compare(op, call, results[0], expected, f"gradient {describe(call)}", tolerance, strides=False)

@@ -85,6 +85,16 @@ def test_arithmetic(op: Op) -> None:
 WIDE = (1, -1, 2, 3, -7, 10**9 + 7, 2**31, 2**32, -(2**32) - 1, 2**53 + 1, 2**62, -(2**62) - 12345, 2**63 - 1)
 
 
+@pytest.mark.parametrize("dtype", INTS, ids=name_of)
+def test_common_factors_of_the_smallest_integer(dtype: torch.dtype) -> None:
+    """Its magnitude is itself: the signs are what C makes of them. Where the CPU's divisor becomes -1, its quotient
+    overflows and a signal ends the process: such pairs are left out."""
+    for function, others in ((torch.gcd, (0, 1, 2, 6, 7, 12, 100, 127, 64)), (torch.lcm, (0, 2, 6, 12, 100, 64))):
+        values = torch.tensor([torch.iinfo(dtype).min, *others], dtype=dtype)
+        a, b = (x.contiguous() for x in torch.meshgrid(values, values, indexing="ij"))
+        assert_same(run_on_device(function, *to_device((a, b))), function(a, b), function.__name__)
+
+
 @pytest.mark.parametrize("name", ("fmod", "remainder", "floor_divide", "trunc_divide", "pow", "gcd"))
 def test_integers_of_64_bits(name: str) -> None:
     functions: dict[str, Callable[..., torch.Tensor]] = {

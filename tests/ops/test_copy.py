@@ -67,7 +67,7 @@ def test_layouts(target: str, dtype: torch.dtype) -> None:
         to_host = clone_layout(expected)
         moved = to_device(origin)
         expected.copy_(origin)
-        with on_device(None):
+        with on_device(None, waits=1):  # for what goes to the host
             from_host.copy_(origin)
             to_host.copy_(moved)
         run_on_device(from_device.copy_, moved)
@@ -226,7 +226,7 @@ def test_repr(dtype: torch.dtype) -> None:
 
 def test_equal_and_allclose() -> None:
     x = make((66,), torch.float32, 0, (-4, 4)).to(DEVICE)
-    with on_device():
+    with on_device(waits=None):  # each answer is for the host
         assert torch.equal(x, x.clone())
         assert not torch.equal(x, x + 1)
         assert not torch.equal(x, x[:5])

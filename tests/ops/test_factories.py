@@ -10,8 +10,10 @@ from tests.support import (
     DTYPES,
     assert_same,
     assert_same_error,
+    deterministic_algorithms,
     make,
     name_of,
+    on_device,
     outcome,
     run_on_device,
     to_device,
@@ -178,3 +180,22 @@ def test_to_keeps_or_copies() -> None:
     assert x.cpu().device.type == "cpu"
     assert x.webgpu() is x
     assert torch.ones(3).webgpu().device == torch.device("webgpu:0")
+
+
+@pytest.mark.parametrize("dtype", STORED, ids=name_of)
+def test_new_memory_of_deterministic_algorithms(dtype: torch.dtype) -> None:
+    """NaN or the largest integer, unless torch.utils.deterministic says otherwise."""
+    with deterministic_algorithms():
+        for name, make_new in MADE.items():
+            assert_same(make_new(dtype=dtype, device=DEVICE), make_new(dtype=dtype), name, exact=True)
+        x = make((6,), dtype) if dtype != torch.complex64 else torch.ones(6, dtype=dtype)
+        for size in ((2, 2), (3, 5)):
+            assert_same(to_device(x).resize_(size), x.clone().resize_(size), f"resize_ {size}", exact=True)
+        assert_same(torch.empty_like(to_device(x)), torch.empty_like(x), "empty_like", exact=True)
+        filled, before = torch.utils.deterministic, torch.utils.deterministic.fill_uninitialized_memory
+        filled.fill_uninitialized_memory = False
+        try:
+            with on_device(dispatches=False) as made:
+                made.append(torch.empty(9, dtype=dtype, device=DEVICE))
+        finally:
+            filled.fill_uninitialized_memory = before

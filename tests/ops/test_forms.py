@@ -155,6 +155,58 @@ def test_out_of_every_dtype(name: str) -> None:
             out_case(name, inputs, torch.zeros((6, 11), dtype=dtype))
 
 
+# The CPU computes in the common dtype, cuts the result to it, and only then converts to that of out.
+INTEGER_OUT: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "add": lambda a, b, out: torch.add(a, b, out=out),
+    "add_alpha": lambda a, b, out: torch.add(a, b, alpha=3, out=out),
+    "sub": lambda a, b, out: torch.sub(a, b, out=out),
+    "mul": lambda a, b, out: torch.mul(a, b, out=out),
+    "neg": lambda a, b, out: torch.neg(a, out=out),
+    "abs": lambda a, b, out: torch.abs(a, out=out),
+    "square": lambda a, b, out: torch.square(a, out=out),
+    "pow": lambda a, b, out: torch.pow(a, 3, out=out),
+    "addcmul": lambda a, b, out: torch.addcmul(a, a, b, value=2, out=out),
+    "bitwise_not": lambda a, b, out: torch.bitwise_not(a, out=out),
+    "bitwise_xor": lambda a, b, out: torch.bitwise_xor(a, b, out=out),
+    "left_shift": lambda a, b, out: torch.bitwise_left_shift(a, 3, out=out),
+    "div_floor": lambda a, b, out: torch.div(a, b, rounding_mode="floor", out=out),
+    "remainder": lambda a, b, out: torch.remainder(a, b, out=out),
+    "gcd": lambda a, b, out: torch.gcd(a, b, out=out),
+    "lcm": lambda a, b, out: torch.lcm(a, b, out=out),
+    "clamp_min": lambda a, b, out: torch.clamp_min(a, 1, out=out),
+}
+WIDER = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32)
+
+
+@pytest.mark.parametrize("name", INTEGER_OUT)
+def test_integers_are_cut_before_a_wider_out(name: str) -> None:
+    call = INTEGER_OUT[name]
+    for inputs in WIDER[:4]:
+        a, b = make((40,), inputs, 0), make((40,), inputs, 2)
+        b = torch.where(b == 0, 1, b)
+        moved_a, moved_b = to_device((a, b))
+        for dtype in WIDER:
+            if dtype.itemsize < inputs.itemsize or dtype == inputs:
+                continue
+            expected, actual = torch.zeros(40, dtype=dtype), torch.zeros(40, dtype=dtype, device=DEVICE)
+            refused = outcome(call, a, b, expected)[1]
+            if refused is not None:
+                assert_same_error(outcome(call, moved_a, moved_b, actual)[1], refused, f"{inputs} into {dtype}")
+                continue
+            run_on_device(call, moved_a, moved_b, actual)
+            assert_same(actual, expected, f"{inputs} into {dtype}", exact=True)
+
+
+@pytest.mark.parametrize("inputs", (torch.float16, torch.bfloat16), ids=name_of)
+def test_small_floats_are_rounded_before_a_wider_out(inputs: torch.dtype) -> None:
+    for name in ("add", "sub", "mul"):
+        a, b = make((40,), inputs, 0), make((40,), inputs, 1)
+        expected, actual = torch.zeros(40), torch.zeros(40, device=DEVICE)
+        OUT[name](a, b, expected)
+        run_on_device(OUT[name], *to_device((a, b)), actual)
+        assert_same(actual, expected, name, exact=True)
+
+
 @pytest.mark.parametrize("name", OUT)
 def test_out_with_strides_or_of_another_size(name: str) -> None:
     dtype = torch.bool if name in ("lt", "eq_scalar") else torch.float32

@@ -74,7 +74,8 @@ def test_one_launch_per_parameter() -> None:
 def test_learning_rate_in_a_tensor() -> None:
     make, options = CASES["adamw"]
     expected = train(make, "cpu", torch.float32, torch.tensor(0.05), options)
-    actual = run_on_device(train, make, DEVICE, torch.float32, torch.tensor(0.05, device=DEVICE), options)
+    rate = torch.tensor(0.05, device=DEVICE)
+    actual = run_on_device(train, make, DEVICE, torch.float32, rate, options, waits=1)  # __init__ compares it with 0
     assert_same([x.detach() for x in actual[0]], [x.detach() for x in expected[0]], rtol=1e-5, atol=1e-6)
 
 

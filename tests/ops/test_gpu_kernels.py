@@ -14,6 +14,7 @@ CHOSEN = {
     "softmax": "test_forward_and_backward or test_special_values or test_rows_sum",
     "reduce": "test_layouts or (test_dtypes and not int) or test_accuracy or test_first_index",
     "convolution": "test_forward_and_gradients",
+    "sort": "test_rows_in_one_launch or test_rounds_of_topk",
     "attention": "test_masks or (test_halves and bfloat16) or test_dropout",
 }
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.support import FLOATS, INTS, assert_same, assert_same_error, make, name_of, outcome, run_on_device, to_device
+from tests.support import (
+    FLOATS,
+    INTS,
+    assert_same,
+    assert_same_error,
+    deterministic_algorithms,
+    make,
+    name_of,
+    outcome,
+    run_on_device,
+    to_device,
+)
 
 
 @pytest.mark.parametrize("dtype", INTS, ids=name_of)
@@ -13,7 +24,22 @@ def test_bincount(dtype: torch.dtype) -> None:
     tensor = make((500,), dtype, 0, (0, 40))
     weights = torch.rand(500)
     for args in ((tensor,), (tensor[::2], None, 100), (tensor, weights), (tensor[:0], None, 3)):
-        assert_same(run_on_device(torch.bincount, *to_device(args)), torch.bincount(*args), f"bincount {args[1:]}")
+        # The result is as long as the largest value.
+        actual = run_on_device(torch.bincount, *to_device(args), waits=None)
+        assert_same(actual, torch.bincount(*args), f"bincount {args[1:]}")
+
+
+def test_only_sums_of_weights_are_not_deterministic() -> None:
+    tensor, weights = to_device((torch.tensor([1, 2, 1]), torch.ones(3)))
+    with deterministic_algorithms():
+        assert torch.bincount(tensor).tolist() == [0, 2, 1]
+        for call in (
+            lambda: torch.bincount(tensor, weights),
+            lambda: torch.histogram(weights, 3, weight=weights),
+        ):
+            with pytest.raises(RuntimeError, match="histogram with weights does not have a deterministic"):
+                call()
+    assert torch.bincount(tensor, weights).tolist() == [0, 2, 1]
 
 
 def test_bincount_refusals() -> None:

@@ -15,6 +15,7 @@ from tests.support import (
     assert_same,
     assert_same_storage,
     clone_layout,
+    deterministic_algorithms,
     make,
     name_of,
     on_device,
@@ -70,6 +71,14 @@ READS: dict[str, Call] = {
 }
 
 
+# What waits, since the shape of its result depends on values.
+WAITS = ("index mask", "index mask and list", "index whole mask", "masked_select", "nonzero", "index_put mask")
+
+
+def waits_of(name: str) -> int | None:
+    return None if name in WAITS else 0
+
+
 def grid(dtype: torch.dtype, seed: int = 1) -> torch.Tensor:
     return make((5, 4), dtype, seed)
 
@@ -81,7 +90,8 @@ def test_reads(dtype: torch.dtype) -> None:
         for layout in ("contiguous", "strided")[: 2 if dtype in (torch.float32, torch.float16, torch.uint8) else 1]:
             x = grid(dtype) if layout == "contiguous" else make((9, 13), dtype, 1)[1:9:2, 2:13:2][:, :5].t()[:, :4]
             expected = call(x)
-            actual = run_on_device(call, to_device(x), dispatches=expected.numel() > 0 or None)
+            here = to_device(x)
+            actual = run_on_device(call, here, dispatches=expected.numel() > 0 or None, waits=waits_of(name))
             assert_same(actual, expected, f"{name}, {layout}", exact=True)
 
 
@@ -95,6 +105,12 @@ WRITES: dict[str, Call] = {
     "index_put mask": lambda x: x.__setitem__(MASK.to(x.device), fresh(x, 3)),
     "index_put deterministic": lambda x: deterministic(lambda: x.index_put_((ROWS.to(x.device),), fresh(x, 4))),
     "index_copy": lambda x: x.index_copy_(0, ints(4, 1).to(x.device), fresh(x, 2)),
+    "index_copy deterministic": lambda x: deterministic(
+        lambda: x.index_copy_(0, ints(4, 1, 4, 4, 1).to(x.device), fresh(x, 5))
+    ),
+    "index_copy columns deterministic": lambda x: deterministic(
+        lambda: x.index_copy_(1, ints(3, 0, 3).to(x.device), fresh(x, 5)[:, :3])
+    ),
     "index_fill": lambda x: x.index_fill_(1, ints(0, -2).to(x.device), 1),
     "index_fill tensor": lambda x: x.index_fill_(0, ints(2).to(x.device), fresh(x, 1)[0, 0]),
     "put": lambda x: x.put_(ints(0, -1, 7).to(x.device), fresh(x, 1)[0, :3]),
@@ -105,12 +121,9 @@ WRITES: dict[str, Call] = {
 }
 
 
-def deterministic(call: Call) -> Any:
-    torch.use_deterministic_algorithms(True)
-    try:
+def deterministic(call: Callable[[], Any]) -> Any:
+    with deterministic_algorithms():
         return call()
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
@@ -121,7 +134,7 @@ def test_writes(dtype: torch.dtype) -> None:
         for cut in (lambda b: b.view(-1)[1:21].view(5, 4), lambda b: b[1:6, 2:9:2]):
             expected, moved = cut(clone_layout(base)), cut(to_device(base))
             call(expected)
-            with on_device():
+            with on_device(waits=waits_of(name)):
                 call(moved)
             assert_same_storage(moved, expected, name)
 
@@ -200,6 +213,16 @@ def test_more() -> None:
         assert_same(actual, call("cpu"), name)
 
 
+def test_pads_keep_channels_last() -> None:
+    for shape, last in (((2, 3, 4, 5), torch.channels_last), ((2, 3, 4, 5, 6), torch.channels_last_3d)):
+        x = make(shape, torch.float32).contiguous(memory_format=last)
+        for mode in ("reflect", "replicate", "constant"):
+            for tensor in (x, x.contiguous(), x[0]):
+                expected = torch.nn.functional.pad(tensor, (1, 2) * (len(shape) - 2), mode=mode)
+                actual = run_on_device(torch.nn.functional.pad, to_device(tensor), (1, 2) * (len(shape) - 2), mode=mode)
+                assert_same(actual, expected, f"{mode} {tuple(tensor.shape)} {tensor.stride()}", exact=True)
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=name_of)
 def test_padding(dtype: torch.dtype) -> None:
     x = make((2, 3, 4, 5, 6), dtype, 1, (-3, 3))
@@ -238,7 +261,7 @@ def test_gradients() -> None:
         expected = call(leaf)
         weight = torch.randn_like(expected)
         expected.backward(weight)
-        with on_device():
+        with on_device(waits=waits_of(name)):
             call(moved).backward(weight.to(DEVICE))
         assert_same(moved.grad, leaf.grad, name)
 

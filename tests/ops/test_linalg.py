@@ -51,7 +51,8 @@ def compare(function: Function, *args: Any, tolerance: float = 1e-4, gradient: b
     """Results and gradients, of tensors of any strides."""
     here = [x.detach().requires_grad_(gradient and x.is_floating_point()) for x in args]
     there = to_device(here)
-    expected, actual = function(*here), run_on_device(function, *there)
+    # PyTorch's own code looks at the info codes of factorizations on the host.
+    expected, actual = function(*here), run_on_device(function, *there, waits=None)
     assert_same(actual, expected, "result", rtol=tolerance, atol=tolerance)
     results = [x for x in (expected if isinstance(expected, tuple) else (expected,)) if x.requires_grad]
     if not results:
@@ -60,7 +61,7 @@ def compare(function: Function, *args: Any, tolerance: float = 1e-4, gradient: b
     weights = [randn(*x.shape, seed=2) for x in results]
     inputs = [x for x in here if x.requires_grad]
     wanted = torch.autograd.grad(results, inputs, weights, allow_unused=True)
-    with on_device(dispatches=None) as found:
+    with on_device(dispatches=None, waits=None) as found:
         found += torch.autograd.grad(got, [x for x in there if x.requires_grad], to_device(weights), allow_unused=True)
     for one, other in zip(found, wanted, strict=True):
         scale = max(1.0, other.abs().max().item())
@@ -264,7 +265,7 @@ def test_empty(shape: tuple[int, ...]) -> None:
     a = torch.zeros(shape)
     for function in (*SQUARE.values(), *POSITIVE.values(), lambda a: linalg.solve(a, a)):
         expected = function(a)
-        assert_same(run_on_device(function, to_device(a), dispatches=None), expected, str(shape))
+        assert_same(run_on_device(function, to_device(a), dispatches=None, waits=None), expected, str(shape))
     for function in (linalg.qr, torch.geqrf, lambda a: tuple(linalg.lu(a)), lambda a: linalg.qr(a, mode="complete")):
         for rectangle in (torch.zeros(3, 0), torch.zeros(0, 3)):
             expected = function(rectangle)
@@ -297,7 +298,7 @@ def test_out() -> None:
             here = [make_out(x) for x in results]
             there = to_device(here)
             function(*args, out=here if count > 1 else here[0])
-            with on_device():
+            with on_device(waits=None):
                 function(*to_device(args), out=there if count > 1 else there[0])
             for one, other in zip(there, here, strict=True):
                 assert_same(one, other, str(function), rtol=1e-4, atol=1e-4)
@@ -329,10 +330,11 @@ def test_matrix_exp(shape: tuple[int, ...]) -> None:
 
 def test_matrix_exp_of_special_inputs() -> None:
     for a in (torch.zeros(3, 3), torch.full((2, 2), float("nan")), torch.zeros(2, 0, 0), torch.zeros(0, 2, 2)):
-        assert_same(run_on_device(linalg.matrix_exp, to_device(a)), linalg.matrix_exp(a))
+        # The number of squarings depends on the norms.
+        assert_same(run_on_device(linalg.matrix_exp, to_device(a), waits=None), linalg.matrix_exp(a))
     halves = square(3, 4).to(torch.float16)
     expected = linalg.matrix_exp(halves.float()).half()  # in half precision the CPU's are not numbers
-    assert_same(run_on_device(linalg.matrix_exp, to_device(halves)), expected, rtol=4e-3, atol=4e-3)
+    assert_same(run_on_device(linalg.matrix_exp, to_device(halves), waits=None), expected, rtol=4e-3, atol=4e-3)
 
 
 def symmetric(*shape: int) -> torch.Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from tests.support import (
+    DEVICE,
     FLOATS,
     assert_same,
     assert_same_error,
@@ -47,12 +48,18 @@ def learns(x: torch.Tensor) -> bool:
     return x.is_floating_point() and not bool((x.abs() == 1).all())
 
 
-def check(call: Callable[..., torch.Tensor], *args: Any, close: dict[str, float] = CLOSE, **kwargs: Any) -> None:
+def check(
+    call: Callable[..., torch.Tensor],
+    *args: Any,
+    close: dict[str, float] = CLOSE,
+    waits: int | None = 0,
+    **kwargs: Any,
+) -> None:
     """The loss, and the gradients of the floating arguments that have one; `call` takes them positionally."""
     host = [x.detach().requires_grad_(learns(x)) for x in args]
     device = [x.requires_grad_(learns(x)) for x in to_device([x.detach() for x in args])]
     expected = call(*host, **kwargs)
-    actual = run_on_device(call, *device, **kwargs)
+    actual = run_on_device(call, *device, waits=waits, **kwargs)
     assert_same(actual, expected, **close)
     inputs = [x for x in host if x.requires_grad]
     seed = randn(*expected.shape, seed=3).to(expected.dtype)
@@ -68,6 +75,11 @@ def check(call: Callable[..., torch.Tensor], *args: Any, close: dict[str, float]
 
 
 # Losses of pairs
+
+
+def waits_of(name: str) -> int:
+    return int(name == "gaussian_nll")  # F.gaussian_nll_loss looks for negative variances
+
 
 PAIRS: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]] = {
     "mse": (F.mse_loss, (randn(4, 9), randn(4, 9, seed=1))),
@@ -93,7 +105,7 @@ PAIRS: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]] =
 @pytest.mark.parametrize("name", PAIRS)
 def test_pairs(name: str, reduction: str) -> None:
     call, args = PAIRS[name]
-    check(call, *args, reduction=reduction)
+    check(call, *args, reduction=reduction, waits=waits_of(name))
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -166,6 +178,7 @@ def test_cross_entropy(reduction: str) -> None:
             check(
                 lambda x, t: F.cross_entropy(x, t, weight.to(x.device), label_smoothing=0.1, reduction=reduction),
                 *(scores, target),
+                waits=None if reduction == "mean" else 0,  # PyTorch selects the weights of what is not ignored
             )
     check(F.cross_entropy, randn(7, 5), rand(7, 5), reduction=reduction)
     check(lambda x, t: F.cross_entropy(x, t, weight.to(x.device), reduction=reduction), randn(7, 5), rand(7, 5))
@@ -212,6 +225,21 @@ def test_multilabel_margin_loss(reduction: str) -> None:
     check(F.multilabel_margin_loss, randn(5), target[0], reduction=reduction)
 
 
+@pytest.mark.parametrize(("loss", "target"), ((F.multi_margin_loss, (0,)), (F.multilabel_margin_loss, (0, 3))))
+def test_margin_losses_of_an_empty_batch(loss: Callable[..., torch.Tensor], target: tuple[int, ...]) -> None:
+    """The CPU leaves some of these uninitialised."""
+    scores, labels = (
+        torch.empty(0, 3, device=DEVICE, requires_grad=True),
+        torch.empty(target, dtype=torch.int64, device=DEVICE),
+    )
+    assert loss(scores, labels, reduction="none").shape == (0,)
+    assert loss(scores, labels, reduction="sum").item() == 0
+    assert loss(scores, labels, reduction="mean").isnan().item()
+    loss(scores, labels, reduction="sum").backward()
+    assert scores.grad is not None
+    assert scores.grad.shape == (0, 3)
+
+
 @pytest.mark.parametrize("dtype", FLOATS[1:], ids=name_of)
 @pytest.mark.parametrize("name", [name for name in PAIRS if name != "kl_div of logs"])
 def test_pairs_half(name: str, dtype: torch.dtype) -> None:
@@ -219,7 +247,7 @@ def test_pairs_half(name: str, dtype: torch.dtype) -> None:
     args = tuple(x.to(dtype) if x.is_floating_point() else x for x in args)
     expected, refused = outcome(call, *args)
     if refused is None:
-        assert_same(run_on_device(call, *to_device(args)), expected, **HALF[dtype])
+        assert_same(run_on_device(call, *to_device(args), waits=waits_of(name)), expected, **HALF[dtype])
 
 
 def test_ctc_loss() -> None:

@@ -5,8 +5,18 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F
 
-from tests.support import assert_same, run_on_device, to_device
+from tests.support import (
+    DTYPES,
+    assert_same,
+    assert_same_error,
+    make,
+    name_of,
+    outcome,
+    run_on_device,
+    to_device,
+)
 
 FLOATS, BOOLS, INTS = torch.tensor([0.5, 1.5, 2.5]), torch.tensor([True, False, True]), torch.tensor([1, 2, 3])
 
@@ -48,3 +58,64 @@ CALLS: dict[str, Callable[..., Any]] = {
 def test_numbers(name: str) -> None:
     arguments = (FLOATS, BOOLS, INTS)
     assert_same(run_on_device(CALLS[name], *to_device(arguments)), CALLS[name](*arguments), name, strides=False)
+
+
+def setting(x: torch.Tensor, place: Any, number: float) -> torch.Tensor:
+    result = x.clone()
+    result[place] = number
+    return result
+
+
+# Of a tensor, a mask, an index, and a number that its dtype may not hold.
+EDGES: dict[str, Callable[..., Any]] = {
+    "clamp max": lambda x, c, i, n: x.clamp(max=n),
+    "clamp min": lambda x, c, i, n: x.clamp(min=n),
+    "clamp": lambda x, c, i, n: x.clamp(-1, n),
+    "clamp_min": lambda x, c, i, n: torch.clamp_min(x, n),
+    "clamp_max_": lambda x, c, i, n: x.clone().clamp_max_(n),
+    "add": lambda x, c, i, n: x + n,
+    "mul": lambda x, c, i, n: x * n,
+    "rsub": lambda x, c, i, n: n - x,
+    "eq": lambda x, c, i, n: x == n,
+    "lt": lambda x, c, i, n: x < n,
+    "alpha": lambda x, c, i, n: torch.add(x, x, alpha=n),
+    "addcmul": lambda x, c, i, n: torch.addcmul(x, x, x, value=n),
+    "where": lambda x, c, i, n: (torch.where(c, x, n), torch.where(c, n, x)),
+    "full": lambda x, c, i, n: (torch.full_like(x, n), x.new_full((3,), n)),
+    "full of one": lambda x, c, i, n: (x.new_full((1,), n), x.new_full((), n)),
+    "fill_": lambda x, c, i, n: x.clone().fill_(n),
+    "set one": lambda x, c, i, n: setting(x, 0, n),
+    "set some": lambda x, c, i, n: setting(x, slice(1, 5), n),
+    "set by mask": lambda x, c, i, n: setting(x, c, n),
+    "set by index": lambda x, c, i, n: setting(x, i, n),
+    "masked_fill": lambda x, c, i, n: x.masked_fill(c, n),
+    "index_fill": lambda x, c, i, n: x.index_fill(0, i, n),
+    "index_add": lambda x, c, i, n: x.index_add(0, i, x[:3], alpha=n),
+    "scatter": lambda x, c, i, n: x.scatter(0, i, n),
+    "threshold": lambda x, c, i, n: (F.threshold(x, 0, n), F.threshold(x, n, 0)),
+    "hardtanh": lambda x, c, i, n: F.hardtanh(x, -1, n),
+    "hardshrink": lambda x, c, i, n: F.hardshrink(x, n),
+    "leaky_relu": lambda x, c, i, n: F.leaky_relu(x, n),
+    "elu": lambda x, c, i, n: F.elu(x, n),
+    "pad": lambda x, c, i, n: F.pad(x, (1, 1), value=n),
+    "pow": lambda x, c, i, n: x**n,
+    "lerp": lambda x, c, i, n: torch.lerp(x, x, n),
+    "addmm": lambda x, c, i, n: torch.addmm(x[:, None], x[:, None], x[:1, None], alpha=n),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+@pytest.mark.parametrize("name", EDGES)
+def test_numbers_beyond_the_dtype(name: str, dtype: torch.dtype) -> None:
+    x = make((12,), dtype, 1, (1, 4))
+    condition, index = torch.arange(12) % 3 == 0, torch.tensor([0, 4, 7])
+    for number in (-1, 255, 300, 2**15, 2**31, 2**40, 1e9, -1e39, 1e300, torch.inf):
+        expected, refused = outcome(EDGES[name], x, condition, index, number)
+        moved = to_device((x, condition, index))
+        if isinstance(refused, NotImplementedError):
+            continue  # of this dtype whatever the number
+        if refused is not None:
+            assert_same_error(outcome(EDGES[name], *moved, number)[1], refused, f"{number}")
+        elif (expected if isinstance(expected, torch.Tensor) else expected[0]).dtype != torch.float64:
+            actual = run_on_device(EDGES[name], *moved, number)
+            assert_same(actual, expected, f"{number}", strides=False)

@@ -10,7 +10,17 @@ import torch
 from torch.nn import functional as F
 
 from tests.ops.test_pooling import Function, compare
-from tests.support import FLOATS, assert_same, assert_same_error, make, name_of, outcome, run_on_device, to_device
+from tests.support import (
+    FLOATS,
+    assert_same,
+    assert_same_error,
+    deterministic_algorithms,
+    make,
+    name_of,
+    outcome,
+    run_on_device,
+    to_device,
+)
 
 MODES = {
     "nearest": (1, 2, 3),
@@ -143,6 +153,20 @@ def test_grid_sample_layouts_and_masks() -> None:
     theta = make((2, 2, 3), torch.float32, 3, (-1, 1))
     for corners in (False, True):
         compare(lambda x: F.affine_grid(x, [2, 3, 4, 5], corners), theta, "affine_grid", rtol=1e-5, atol=1e-5)  # noqa: B023
+
+
+def test_only_the_gradient_of_the_image_is_not_deterministic() -> None:
+    image, grid = (x.requires_grad_() for x in to_device((torch.ones(1, 2, 4, 4), torch.zeros(1, 3, 3, 2))))
+    with deterministic_algorithms():
+        for inputs in ((image, grid), (image.detach(), grid)):
+            sampled = F.grid_sample(*inputs, align_corners=False)
+            if inputs[0].requires_grad:
+                with pytest.raises(RuntimeError, match="grid_sampler_2d_backward does not have a deterministic"):
+                    sampled.sum().backward()
+            else:
+                sampled.sum().backward()
+    assert grid.grad is not None
+    assert image.grad is None
 
 
 @pytest.mark.parametrize("dtype", (torch.float32, torch.float16, torch.int64, torch.bool), ids=name_of)

@@ -36,6 +36,34 @@ def test_sizes(size: int) -> None:
     check_sort(make((size,), torch.int64, 1), 0, True)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+def test_rows_in_one_launch(dtype: torch.dtype) -> None:
+    """Rows that an invocation or a workgroup sorts; many of their elements are equal."""
+    for length in (32, 33, 100, 1000):
+        tensor = make((3, length, 2), dtype, 1, None if dtype == torch.bool else (0, 40))
+        if dtype.is_floating_point:
+            tensor = tensor.round()
+            tensor[0, ::7] = float("nan")
+            tensor[1, ::5] = -0.0
+        for descending in (False, True):
+            expected = tensor.sort(dim=1, descending=descending, stable=True)
+            moved = to_device(tensor)
+            ways = {"dim": 1, "descending": descending, "stable": True}
+            actual = run_on_device(torch.sort, moved, dispatches=1, **ways)
+            assert_same(tuple(actual), tuple(expected), f"{length} {descending}", exact=True)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.int64), ids=name_of)
+def test_rounds_of_topk(dtype: torch.dtype) -> None:
+    """The first ones of blocks, and of those: equal ones in the order of the line."""
+    for length, count in ((1025, 3), (5003, 64), (49152, 50)):
+        tensor = torch.arange(length).mul(7919).remainder(length // 2).to(dtype).repeat(2, 1)
+        tensor[1] = tensor[1].flip(0)
+        values, indices = tensor.sort(dim=1, descending=True, stable=True)
+        actual = run_on_device(torch.topk, to_device(tensor), count)
+        assert_same(tuple(actual), (values[:, :count].contiguous(), indices[:, :count].contiguous()), exact=True)
+
+
 def test_forms() -> None:
     tensor = make((4, 9), torch.float32)
     values, indices = torch.empty(9, 4, device="webgpu").t(), torch.empty(0, dtype=torch.int64, device="webgpu")
@@ -76,6 +104,13 @@ def test_topk_and_kthvalue(dtype: torch.dtype) -> None:
             assert_same(actual[0], torch.kthvalue(tensor, k, dim)[0], "kthvalue")
 
 
+def test_topk_of_a_number() -> None:
+    for k in (0, 1):
+        for dtype in (torch.float32, torch.int64, torch.uint8):
+            x = torch.tensor(3, dtype=dtype)
+            assert_same(tuple(torch.topk(to_device(x), k)), tuple(torch.topk(x, k)), f"{k}")
+
+
 def test_topk_of_many() -> None:
     tensor = torch.randn(300_000, generator=torch.Generator().manual_seed(0))
     tensor[::1000] = float("nan")
@@ -83,6 +118,7 @@ def test_topk_of_many() -> None:
         check_order(run_on_device(torch.topk, to_device(tensor), k), torch.topk(tensor, k), tensor, 0, f"topk {k}")
 
 
+# Its calls wait: the shape of the result depends on values.
 UNIQUE = {"return_inverse": True, "return_counts": True}
 
 
@@ -93,16 +129,22 @@ def test_unique(dtype: torch.dtype) -> None:
     for tensor in (small, small.transpose(0, 2), small[:, :, :1], small[:0], small[0, 0, 0], make((40,), dtype)):
         moved = to_device(tensor)
         for function in (torch.unique, torch.unique_consecutive):
-            assert_same(run_on_device(function, moved), function(tensor), f"{function.__name__} {tensor.shape}")
-            assert_same(run_on_device(function, moved, **UNIQUE), function(tensor, **UNIQUE), function.__name__)
+            assert_same(
+                run_on_device(function, moved, waits=None), function(tensor), f"{function.__name__} {tensor.shape}"
+            )
+            assert_same(
+                run_on_device(function, moved, waits=None, **UNIQUE), function(tensor, **UNIQUE), function.__name__
+            )
     for dim in range(3):
         for function in (torch.unique, torch.unique_consecutive):
-            actual = run_on_device(function, to_device(small), dim=dim, **UNIQUE)
+            actual = run_on_device(function, to_device(small), dim=dim, waits=None, **UNIQUE)
             assert_same(actual, function(small, dim=dim, **UNIQUE), f"{function.__name__} dim {dim}", strides=False)
 
 
 def test_unique_of_many() -> None:
     tensor = make((100_000,), torch.int64, 0, (-300, 300))
-    assert_same(run_on_device(torch.unique, to_device(tensor), **UNIQUE), torch.unique(tensor, **UNIQUE))
+    assert_same(run_on_device(torch.unique, to_device(tensor), waits=None, **UNIQUE), torch.unique(tensor, **UNIQUE))
     rows = make((3000, 3), torch.int32, 0, (0, 5))
-    assert_same(run_on_device(torch.unique, to_device(rows), dim=0, **UNIQUE), torch.unique(rows, dim=0, **UNIQUE))
+    assert_same(
+        run_on_device(torch.unique, to_device(rows), dim=0, waits=None, **UNIQUE), torch.unique(rows, dim=0, **UNIQUE)
+    )
