@@ -1,11 +1,11 @@
 // What eager kernels are made of, for kernels that are written elsewhere: formulas, WGSL files, specialisation by type.
-#include "ops/formulas.h"
+#include "families/formulas.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "bindings/bindings.h"
-#include "ops/launch.h"
+#include "families/launch.h"
 #include "shader/source.h"
 #include "shader/wgsl_text.h"
 
@@ -46,8 +46,16 @@ void bind_formulas(py::module& m) {
       },
       py::arg("formula"), py::arg("type"), py::arg("library") = "",
       "A formula with the functions of a compute type: add(a, b) -> add_i64(a, b).");
-  m.def("wgsl", &wgsl_text, py::arg("name"), "The text of a file below wgsl/.");
-  m.def("wgsl_needs", &wgsl_needs, py::arg("name"), "The files that a file below wgsl/ builds on.");
+  m.def(
+      "wgsl", [](const std::string& name) { return wgsl_file(name).text; }, py::arg("name"),
+      "The text of a file below wgsl/.");
+  m.def(
+      "wgsl_needs",
+      [](const std::string& name) {
+        const auto& needs = wgsl_file(name).needs;
+        return std::vector<std::string_view>(needs.begin(), needs.end());
+      },
+      py::arg("name"), "The files that a file below wgsl/ builds on.");
   m.def("target", [] {
     const Target& traits = target();
     py::dict result;

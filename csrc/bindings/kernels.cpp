@@ -5,10 +5,10 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings/bindings.h"
-#include "ops/convolution.h"
-#include "ops/custom.h"
-#include "ops/epilogue.h"
-#include "ops/matmul.h"
+#include "families/convolution.h"
+#include "families/custom.h"
+#include "families/epilogue.h"
+#include "families/matmul.h"
 
 namespace py = pybind11;
 

@@ -12,8 +12,8 @@
 #include "device/allocator.h"
 #include "device/context.h"
 #include "device/fallback.h"
+#include "families/tensor.h"
 #include "runtime/error.h"
-#include "shader/dtype.h"
 
 namespace torch_webgpu {
 namespace detail {

@@ -2,21 +2,6 @@
 
 namespace torch_webgpu {
 
-std::optional<DType> dtype_of(c10::ScalarType type) {
-  switch (type) {
-    case c10::ScalarType::Float: return DType::f32;
-    case c10::ScalarType::Half: return DType::f16;
-    case c10::ScalarType::BFloat16: return DType::bf16;
-    case c10::ScalarType::Long: return DType::i64;
-    case c10::ScalarType::Int: return DType::i32;
-    case c10::ScalarType::Short: return DType::i16;
-    case c10::ScalarType::Char: return DType::i8;
-    case c10::ScalarType::Byte: return DType::u8;
-    case c10::ScalarType::Bool: return DType::boolean;
-    default: return std::nullopt;
-  }
-}
-
 DType raw_dtype(uint32_t size_bytes) {
   switch (size_bytes) {
     case 1: return DType::u8;

@@ -1,9 +1,6 @@
 // How each dtype lives in a buffer and what it computes as; alone knows how f16, bf16, i64, bool and bytes are stored.
 #pragma once
-#include <c10/core/ScalarType.h>
-
 #include <cstdint>
-#include <optional>
 #include <string>
 
 namespace torch_webgpu {
@@ -13,7 +10,6 @@ enum class DType : uint8_t { f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 // The types WGSL code computes in. A smaller dtype computes as the next of these and is cut to size when stored.
 enum class Compute : uint8_t { f32, i32, i64, boolean };
 
-std::optional<DType> dtype_of(c10::ScalarType type);
 // A dtype of the same size whose copies keep every bit.
 DType raw_dtype(uint32_t size_bytes);
 

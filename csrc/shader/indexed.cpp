@@ -59,7 +59,7 @@ class Printer {
 
   void print_library() {
     std::istringstream names(row_.library);
-    for (std::string name; names >> name;) source_.print(typed(std::string(wgsl_text(name))) + "\n");
+    for (std::string name; names >> name;) source_.print(typed(std::string(wgsl_file(name).text)) + "\n");
   }
 
   void print_constant() {

@@ -193,10 +193,10 @@ class Printer {
 
   void print_epilogue() {
     for (const auto& file : text_->files) source_.use(file);
-    source_.print(std::string("fn index_of(batch: u32, row: u32, column: u32) -> u32 {\n  return ") +
-                  (spec_.transposed ? "(batch * columns() + column) * rows() + row"
-                                    : "(batch * rows() + row) * columns() + column") +
-                  ";\n}\n");
+    source_.print("fn index_of(batch: u32, row: u32, column: u32) -> u32 {\n  return ");
+    source_.print(spec_.transposed ? "(batch * columns() + column) * rows() + row"
+                                   : "(batch * rows() + row) * columns() + column");
+    source_.print(";\n}\n");
     if (walk(0) == Walk::across) {
       source_.print(text_->fours +
                     "\nfn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>, c: vec4<f32>) {\n"

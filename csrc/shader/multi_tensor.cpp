@@ -183,7 +183,7 @@ class Printer {
     const PointwiseRow& row = *spec_.row;
     if (row.library) {
       source_.use(Compute::f32);  // its functions build on those
-      source_.use_library(row.library);
+      source_.use(row.library);
     }
     const std::string type = wgsl_type(compute_);
     const auto value = [&](const std::string& word) { return "bitcast<" + type + ">(" + word + ")"; };

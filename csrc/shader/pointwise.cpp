@@ -1,5 +1,7 @@
 #include "shader/pointwise.h"
 
+#include "shader/wgsl_text.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -21,7 +23,7 @@ class Printer {
     source_.use(compute_);
     if (spec_.row->library) {
       source_.use(Compute::f32);  // its functions build on those
-      source_.use_library(spec_.row->library);
+      source_.use(spec_.row->library);
     }
     if (is_random()) source_.use("philox");
     for (uint32_t i = 0; i < spec_.operand_count; ++i) source_.use(compute_type(spec_.dtype(i)));
@@ -56,10 +58,7 @@ class Printer {
   bool has_index() const { return spec_.row->flags & PointwiseRow::has_index; }
   bool is_random() const { return spec_.row->flags & PointwiseRow::random; }
   bool own_block() const { return spec_.row->flags & PointwiseRow::own_block; }
-  // Functions of those in folders have loops, and take long to compile.
-  bool has_short_library() const {
-    return spec_.row->library && std::string_view(spec_.row->library).find('/') == std::string_view::npos;
-  }
+  bool has_short_library() const { return spec_.row->library && !wgsl_file(spec_.row->library).has_loops; }
   // Two quads at a time: a software adapter works on one while it waits for the steps of the other's formula.
   bool in_pairs() const {
     return target_.software && store_ == Store::quads && has_short_library() && bytes(0) == 4 && !spec_.partial &&

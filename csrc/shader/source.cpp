@@ -10,8 +10,6 @@
 namespace torch_webgpu {
 namespace {
 
-std::string type_file(Compute type) { return std::string("types/") + name(type); }
-
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 constexpr std::string_view kParams = "params[", kGiven = "given[";
@@ -45,38 +43,18 @@ std::string with_params(std::string text) {
   return "fn take_params() {}\n" + text;
 }
 
-// Files whose functions call those of another.
-constexpr std::pair<std::string_view, std::string_view> kBuildsOn[] = {
-    {"transcendental", "angle"}, {"special/common", "angle"}, {"angle", "wide"},
-    {"philox", "wide"},          {"types/i64", "wide"},
-};
-
 }  // namespace
-
-std::vector<std::string> wgsl_needs(std::string_view file) {
-  std::vector<std::string> needs;
-  for (const auto& [upper, lower] : kBuildsOn) {
-    if (upper == file) needs.emplace_back(lower);
-  }
-  return needs;
-}
 
 void ShaderSource::use(std::string_view file) {
   if (std::find(files_.begin(), files_.end(), file) != files_.end()) return;
   files_.emplace_back(file);
-  for (const auto& lower : wgsl_needs(file)) use(lower);
-}
-
-void ShaderSource::use_library(std::string_view file) {
-  const size_t folder = file.find('/');
-  if (folder != std::string_view::npos) use(std::string(file.substr(0, folder)) + "/common");
-  use(file);
+  for (const std::string_view needed : wgsl_file(file).needs) use(needed);
 }
 
 void ShaderSource::use(Compute type) {
   use("storage");
   use("convert");
-  use(type_file(type));
+  use(name(type));
 }
 
 void ShaderSource::bind(uint32_t index, std::string_view element) {
@@ -87,7 +65,7 @@ void ShaderSource::bind(uint32_t index, std::string_view element) {
 
 std::string ShaderSource::text() const {
   std::string text = body_;
-  for (const auto& file : files_) text.append("\n").append(wgsl_text(file));
+  for (const auto& file : files_) text.append("\n").append(wgsl_file(file).text);
   // Subgroups stay together where they are used, but the analysis does not know that of the copied parameters.
   const char* directives =
       subgroups_ && target_.subgroup_directive ? "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n" : "";
@@ -113,7 +91,7 @@ std::string take_dimension(const std::string& kind, const std::string& name, con
 }
 
 std::string specialise(std::string_view formula, Compute type, std::string_view library) {
-  const std::string_view own = wgsl_text(type_file(type)), further = library.empty() ? "" : wgsl_text(library);
+  const std::string_view own = wgsl_file(name(type)).text, further = library.empty() ? "" : wgsl_file(library).text;
   const auto defines = [&](const std::string& text) {
     return own.find(text) != std::string_view::npos || further.find(text) != std::string_view::npos;
   };

@@ -20,9 +20,8 @@ class ShaderSource {
  public:
   explicit ShaderSource(const Target& target) : target_(target) {}
 
-  void use(std::string_view file);          // a file below wgsl/, once
-  void use_library(std::string_view file);  // a file of a row's functions, and what those build on
-  void use(Compute type);                   // arithmetic, conversion and storage of a type
+  void use(std::string_view file);  // a file below wgsl/, once
+  void use(Compute type);           // arithmetic, conversion and storage of a type
   void use_subgroups() { subgroups_ = true; }
   void print(const std::string& text) { body_ += text; }
   // Binding `index` of group 0, as an array of u32, vec2<u32>, vec4<u32> or atomic<u32>, named m<index>.
@@ -36,9 +35,6 @@ class ShaderSource {
   std::vector<std::string> files_;
   std::string head_, body_;
 };
-
-// The files that a file below wgsl/ builds on.
-std::vector<std::string> wgsl_needs(std::string_view file);
 
 // A word of the launch's parameters, at a place known when printing.
 std::string param(uint32_t word);

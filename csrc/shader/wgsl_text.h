@@ -1,9 +1,15 @@
-// The kernels' text: every file below wgsl/, embedded at build time.
+// The files below wgsl/, by name without folder and suffix; tools/embed_wgsl.py writes their table.
 #pragma once
+#include <span>
 #include <string_view>
 
 namespace torch_webgpu {
 
-std::string_view wgsl_text(std::string_view name);  // "types/i64"; throws std::out_of_range
+struct WgslFile {
+  std::string_view text;
+  std::span<const std::string_view> needs;  // files whose functions this one calls, from its line `// needs:`
+  bool has_loops;                           // from its line `// loops:`: its functions take long to compile
+};
+const WgslFile& wgsl_file(std::string_view name);  // throws std::out_of_range
 
 }  // namespace torch_webgpu

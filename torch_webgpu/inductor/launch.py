@@ -32,7 +32,7 @@ def up(value: int, by: int) -> int:
 
 
 def chunks(steps: int, workgroup: int, cost: int = 1) -> tuple[int, int]:
-    """Steps per workgroup and workgroups, as chunks_of() in csrc/ops/launch.cpp; a step may cost several of its."""
+    """Steps per workgroup and workgroups, as chunks_of() in csrc/families/launch.cpp."""
     most = min(max(steps * cost // 256, 1), 16) if target()["software"] else MOST_GROUPS
     groups = min(up(steps, workgroup), most)
     chunk = up(up(steps, max(groups, 1)), workgroup) * workgroup

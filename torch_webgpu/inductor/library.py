@@ -42,44 +42,44 @@ _OWN: dict[str, tuple[str, str]] = {
     "ldexp": ("ldexp_by(a, b)", "transcendental"),
     "mantissa": ("mantissa(a)", "transcendental"),
     "exponent": ("exponent(a)", "transcendental"),
-    "erfcx": ("special_erfcx(a)", "special/normal"),
-    "ndtri": ("special_ndtri(a)", "special/normal"),
-    "log_ndtr": ("special_log_ndtr(a)", "special/normal"),
+    "erfcx": ("special_erfcx(a)", "normal"),
+    "ndtri": ("special_ndtri(a)", "normal"),
+    "log_ndtr": ("special_log_ndtr(a)", "normal"),
     "ndtr": ("0.5 * erfc(-a * 0.70710678)", "transcendental"),
-    "lgamma": ("special_lgamma(a)", "special/gamma"),
-    "digamma": ("special_digamma(a)", "special/gamma"),
-    "trigamma": ("special_trigamma(a)", "special/gamma"),
-    "zeta": ("special_zeta(a, b)", "special/gamma"),
-    "igamma": ("special_igamma(a, b)", "special/gamma"),
-    "igammac": ("special_igammac(a, b)", "special/gamma"),
-    "bessel_j0": ("bessel_j0(a)", "special/bessel"),
-    "bessel_j1": ("bessel_j1(a)", "special/bessel"),
-    "bessel_y0": ("bessel_y0(a)", "special/bessel"),
-    "bessel_y1": ("bessel_y1(a)", "special/bessel"),
-    "spherical_bessel_j0": ("spherical_bessel_j0(a)", "special/bessel"),
-    "i0": ("special_i0(a)", "special/bessel_modified"),
-    "i0e": ("special_i0e(a)", "special/bessel_modified"),
-    "i1": ("special_i1(a)", "special/bessel_modified"),
-    "i1e": ("special_i1e(a)", "special/bessel_modified"),
-    "modified_bessel_i0": ("special_i0(a)", "special/bessel_modified"),
-    "modified_bessel_i1": ("special_i1(a)", "special/bessel_modified"),
-    "modified_bessel_k0": ("bessel_k0(a)", "special/bessel_modified"),
-    "modified_bessel_k1": ("bessel_k1(a)", "special/bessel_modified"),
-    "scaled_modified_bessel_k0": ("scaled_bessel_k0(a)", "special/bessel_modified"),
-    "scaled_modified_bessel_k1": ("scaled_bessel_k1(a)", "special/bessel_modified"),
-    "airy_ai": ("airy_ai(a)", "special/bessel_modified"),
-    "chebyshev_polynomial_t": ("chebyshev_t(a, b)", "special/polynomials"),
-    "chebyshev_polynomial_u": ("chebyshev_u(a, b, 8)", "special/polynomials"),
-    "chebyshev_polynomial_v": ("chebyshev_v(a, b, 8)", "special/polynomials"),
-    "chebyshev_polynomial_w": ("chebyshev_w(a, b, 8)", "special/polynomials"),
-    "shifted_chebyshev_polynomial_t": ("chebyshev_t(a + a - 1.0, b)", "special/polynomials"),
-    "shifted_chebyshev_polynomial_u": ("chebyshev_u(a + a - 1.0, b, 6)", "special/polynomials"),
-    "shifted_chebyshev_polynomial_v": ("chebyshev_v(a + a - 1.0, b, 6)", "special/polynomials"),
-    "shifted_chebyshev_polynomial_w": ("chebyshev_w(a + a - 1.0, b, 6)", "special/polynomials"),
-    "hermite_polynomial_h": ("hermite_h(a, b)", "special/polynomials"),
-    "hermite_polynomial_he": ("hermite_he(a, b)", "special/polynomials"),
-    "laguerre_polynomial_l": ("laguerre_l(a, b)", "special/polynomials"),
-    "legendre_polynomial_p": ("legendre_p(a, b)", "special/polynomials"),
+    "lgamma": ("special_lgamma(a)", "gamma"),
+    "digamma": ("special_digamma(a)", "gamma"),
+    "trigamma": ("special_trigamma(a)", "gamma"),
+    "zeta": ("special_zeta(a, b)", "gamma"),
+    "igamma": ("special_igamma(a, b)", "gamma"),
+    "igammac": ("special_igammac(a, b)", "gamma"),
+    "bessel_j0": ("bessel_j0(a)", "bessel"),
+    "bessel_j1": ("bessel_j1(a)", "bessel"),
+    "bessel_y0": ("bessel_y0(a)", "bessel"),
+    "bessel_y1": ("bessel_y1(a)", "bessel"),
+    "spherical_bessel_j0": ("spherical_bessel_j0(a)", "bessel"),
+    "i0": ("special_i0(a)", "bessel_modified"),
+    "i0e": ("special_i0e(a)", "bessel_modified"),
+    "i1": ("special_i1(a)", "bessel_modified"),
+    "i1e": ("special_i1e(a)", "bessel_modified"),
+    "modified_bessel_i0": ("special_i0(a)", "bessel_modified"),
+    "modified_bessel_i1": ("special_i1(a)", "bessel_modified"),
+    "modified_bessel_k0": ("bessel_k0(a)", "bessel_modified"),
+    "modified_bessel_k1": ("bessel_k1(a)", "bessel_modified"),
+    "scaled_modified_bessel_k0": ("scaled_bessel_k0(a)", "bessel_modified"),
+    "scaled_modified_bessel_k1": ("scaled_bessel_k1(a)", "bessel_modified"),
+    "airy_ai": ("airy_ai(a)", "bessel_modified"),
+    "chebyshev_polynomial_t": ("chebyshev_t(a, b)", "polynomials"),
+    "chebyshev_polynomial_u": ("chebyshev_u(a, b, 8)", "polynomials"),
+    "chebyshev_polynomial_v": ("chebyshev_v(a, b, 8)", "polynomials"),
+    "chebyshev_polynomial_w": ("chebyshev_w(a, b, 8)", "polynomials"),
+    "shifted_chebyshev_polynomial_t": ("chebyshev_t(a + a - 1.0, b)", "polynomials"),
+    "shifted_chebyshev_polynomial_u": ("chebyshev_u(a + a - 1.0, b, 6)", "polynomials"),
+    "shifted_chebyshev_polynomial_v": ("chebyshev_v(a + a - 1.0, b, 6)", "polynomials"),
+    "shifted_chebyshev_polynomial_w": ("chebyshev_w(a + a - 1.0, b, 6)", "polynomials"),
+    "hermite_polynomial_h": ("hermite_h(a, b)", "polynomials"),
+    "hermite_polynomial_he": ("hermite_he(a, b)", "polynomials"),
+    "laguerre_polynomial_l": ("laguerre_l(a, b)", "polynomials"),
+    "legendre_polynomial_p": ("legendre_p(a, b)", "polynomials"),
 }
 
 # f32 arithmetic reads better, and compiles faster, as what it is.
@@ -114,14 +114,11 @@ class Library:
         if file in self._files:
             return
         self._files[file] = None
-        if file.startswith("special/"):
-            self.use("special/common")
-            self.use("transcendental")
         for needed in _C.wgsl_needs(file):
             self.use(needed)
 
     def use_type(self, compute: str) -> None:
-        for file in ("storage", "convert", f"types/{compute}"):
+        for file in ("storage", "convert", compute):
             self.use(file)
 
     def define(self, name: str, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# `word` is how wgsl/philox.wgsl asks for its key.
+# `word` is how wgsl/functions/philox.wgsl asks for its key.
 RANDOM = {
     "random_key": "var<private> random_key: vec2<u32>;\n"
     "fn word(index: u32) -> u32 { return select(0u, random_key[index & 1u], index < 2u); }",

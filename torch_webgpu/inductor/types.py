@@ -21,7 +21,7 @@ COMPUTE = {
     torch.bool: "bool",
 }
 
-# The names of the load and store functions of wgsl/storage.wgsl.
+# The names of the load and store functions of wgsl/types/storage.wgsl.
 PACKED = {
     torch.float16: "f16",
     torch.bfloat16: "bf16",

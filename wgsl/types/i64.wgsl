@@ -1,3 +1,4 @@
+// needs: wide
 // Arithmetic of int64 as a pair of words, low word first: exact in all 64 bits.
 
 const zero_i64 = vec2<u32>(0u, 0u);

@@ -1,0 +1,325 @@
+#include "families/convolution.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <tuple>
+
+#include "families/epilogue.h"
+#include "families/launch.h"
+#include "families/lines.h"
+#include "families/matmul.h"
+#include "shader/convolution.h"
+
+namespace torch_webgpu {
+namespace {
+
+KernelSource print(const Launch& launch) {
+  const auto spec = spec_of<ConvolutionSpec>(launch);
+  return {label_convolution(spec), print_convolution(spec, target())};
+}
+
+template <class Word>
+void copy(Word (&to)[3], const Axes& from) {
+  for (int i = 0; i < 3; ++i) to[i] = static_cast<Word>(from[i]);
+}
+
+// As float32, by group, tap and channel, with quads of rows innermost.
+at::Tensor pack(const at::Tensor& tensor, const Weight& weight, int64_t groups) {
+  const auto& k = weight.kernel;
+  const auto& by = weight.kernel_stride;
+  const at::Tensor packed =
+      empty_tensor({groups, k[0], k[1], k[2], weight.channels, ceil_div(weight.rows, 4) * 4}, {}, at::kFloat);
+  packed.narrow(5, 0, weight.rows)
+      .copy_(tensor.as_strided({groups, k[0], k[1], k[2], weight.channels, weight.rows},
+                               {weight.group_stride, by[0], by[1], by[2], weight.channel_stride, weight.row_stride}));
+  return packed;
+}
+
+class Product {
+ public:
+  explicit Product(ConvolutionForm form) { spec.form = static_cast<uint8_t>(form); }
+
+  void operand(ConvolutionOperand operand, const at::Tensor& tensor) {
+    const Buffer* buffer = buffer_of(tensor);
+    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: convolution: a tensor of ",
+                tensor.storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
+                max_binding_bytes(), " bytes");
+    spec.dtype[operand] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), "convolution"));
+    spec.binding[operand] = static_cast<uint8_t>(bind(launch_, buffer));
+    const auto first = static_cast<uint32_t>(tensor.storage_offset());
+    if (operand == kX) params.x_first = first;
+    if (operand == kRow) params.row_first = first;
+    if (operand == kBias) params.bias_first = first;
+    if (operand == kBias) spec.has_bias = 1;
+  }
+
+  // Instead of operands: the epilogue takes what would be stored.
+  void epilogue(const EpilogueCall& call, const at::Tensor& x, const at::Tensor& rows) {
+    epilogue_.emplace(*call.epilogue.text, x, rows, call.tensors, call.read_only);
+    epilogue_->bind(launch_);
+    epilogue_words_ = call.words;
+    spec.epilogue = call.epilogue.text;
+    spec.dtype[kOut] = static_cast<uint8_t>(DType::f32);
+    for (const auto& [operand, tensor, index] : {std::tuple{kX, &x, 0u}, {kRow, &rows, 1u}}) {
+      spec.dtype[operand] = static_cast<uint8_t>(kernel_dtype(tensor->scalar_type(), "convolution"));
+      spec.binding[operand] = static_cast<uint8_t>(index);
+    }
+    params.x_first = epilogue_->offset(0);
+    params.row_first = epilogue_->offset(1);
+  }
+
+  // How many rows share what a lane loads: as many as registers hold where subgroups exchange them.
+  int64_t tiles(int64_t rows, int64_t columns, int64_t groups) {
+    const Target& adapter = target();
+    spec.shared = adapter.subgroup == 8 && adapter.workgroup == 8 && rows > 4;
+    spec.rows = rows <= 4 ? 4 : rows <= 8 || !spec.shared ? 8 : rows <= 16 ? 16 : 32;
+    params.rows = static_cast<uint32_t>(rows);
+    params.columns = static_cast<uint32_t>(columns);
+    params.groups = static_cast<uint32_t>(groups);
+    params.row_tiles = static_cast<uint32_t>(ceil_div(rows, spec.rows));
+    params.column_tiles = static_cast<uint32_t>(ceil_div(columns, 4 * int64_t{adapter.workgroup}));
+    return int64_t{params.row_tiles} * params.column_tiles * groups;
+  }
+
+  // A kernel by lines has blocks of eight neighbours as its columns.
+  int64_t line_tiles(const View& out, const View& x, int64_t width, int64_t step, int64_t before) {
+    spec.width = static_cast<uint8_t>(width);
+    spec.step = static_cast<uint8_t>(step);
+    spec.quads = before >= 0 && before < width && is_aligned(out) && is_aligned(x);
+    spec.before = static_cast<uint8_t>(spec.quads ? before : 0);
+    spec.rows = std::min<uint8_t>(spec.rows, 16);  // more sums than that wait in memory
+    const int64_t blocks = out.outer[0] * out.size[0] * out.size[1] * ceil_div(out.size[2], 8);
+    params.columns = static_cast<uint32_t>(blocks);
+    params.column_tiles = static_cast<uint32_t>(ceil_div(blocks, target().workgroup));
+    params.row_tiles = static_cast<uint32_t>(ceil_div(params.rows, spec.rows));
+    return int64_t{params.row_tiles} * params.column_tiles * params.groups;
+  }
+
+  void run(int64_t tiles) {
+    const int64_t most = target().software ? 256 : 65535, chunk = ceil_div(tiles, most);
+    dispatch(tiles, {static_cast<uint32_t>(ceil_div(tiles, chunk)), static_cast<uint32_t>(chunk)});
+  }
+  void run_elements(int64_t count) { dispatch(count, chunks_of(count, target().workgroup)); }
+
+  ConvolutionSpec spec{};
+  ConvolutionParams params{};
+
+ private:
+  void dispatch(int64_t tasks, Chunks chunks) {
+    TORCH_CHECK(tasks < (int64_t{1} << 31), "webgpu: convolution: more than 2^31 elements");
+    params.tiles = static_cast<uint32_t>(tasks);
+    params.chunk = chunks.chunk;
+    std::memcpy(launch_.params, &params, sizeof(params));
+    launch_.param_words = sizeof(params) / 4;
+    if (epilogue_) epilogue_->pass(launch_, epilogue_words_);
+    launch_.grid[0] = chunks.groups;
+    set_key(launch_, Family::convolution, spec);
+    launch_.print = &print;
+    runtime().stream.dispatch(launch_);
+    if (epilogue_) epilogue_->copy_back();
+  }
+
+  Launch launch_;
+  std::optional<EpilogueBinder> epilogue_;
+  at::ArrayRef<uint32_t> epilogue_words_;
+};
+
+// What the kernels store, in whole words: the smaller dtypes are cut to size by a copy.
+at::Tensor words_like(const at::Tensor& out) {
+  const at::ScalarType dtype = word_dtype(out.scalar_type());
+  return dtype == out.scalar_type() ? out : empty_tensor(out.sizes(), out.strides(), dtype);
+}
+
+// A window of one element is a product of matrices, if the pixels of an image lie at equal distances.
+bool is_product(const Window& window, const Weight& weight, const View& out, const View& x) {
+  const auto is_line = [](const View& view) {
+    return (view.size[1] == 1 || view.stride[1] == view.size[2] * view.stride[2]) &&
+           (view.size[0] == 1 || view.stride[0] == view.size[1] * view.stride[1]);
+  };
+  return window.groups == 1 && product(weight.kernel) == 1 && window.stride == Axes{1, 1, 1} &&
+         window.padding == Axes{} && is_line(out) && is_line(x);
+}
+
+void multiply(const Weight& weight, const at::Tensor& given, const View& out, const View& x, const at::Tensor& bias,
+              const EpilogueCall* call) {
+  const auto matrix = [](const View& view) {
+    return view.tensor.as_strided({view.outer[0], view.outer[1], product(view.size)},
+                                  {view.outer_stride[0], view.outer_stride[1], view.stride[2]});
+  };
+  const int64_t images = out.outer[0];
+  const at::Tensor expanded =
+      given.as_strided({images, weight.rows, weight.channels}, {0, weight.row_stride, weight.channel_stride});
+  if (call) return matmul_into(*call, expanded, matrix(x));
+  const at::Tensor target = matrix(out);
+  matmul("convolution", target, expanded, matrix(x),
+         bias.defined() ? bias.as_strided(target.sizes(), {0, bias.stride(0), 0}) : at::Tensor(), 1,
+         bias.defined() ? 1 : 0);
+}
+
+// Whether what eight neighbours see of a line of x, and the line's weights, are few enough for registers.
+bool takes_lines(const Window& window, const Weight& weight) {
+  constexpr int64_t kWidest = 5, kLongestStep = 2;
+  return weight.kernel[2] > 1 && weight.kernel[2] <= kWidest && window.stride[2] <= kLongestStep &&
+         window.dilation[2] == 1;
+}
+
+// Floats in tiles, integers one by one.
+void convolve_general(const Window& window, bool transposed, const View& to, const View& x, const at::Tensor& kernel,
+                      const Weight& weight, const at::Tensor& bias, const EpilogueCall* call) {
+  const bool tiled = to.tensor.scalar_type() == at::kFloat;
+  Product product_of(tiled ? ConvolutionForm::output : ConvolutionForm::element);
+  ConvolutionParams& params = product_of.params;
+  Axes phases{1, 1, 1}, size = to.size;
+  for (int i = 0; i < 3; ++i) {
+    if (transposed) phases[i] = window.stride[i];
+    size[i] = ceil_div(to.size[i], phases[i]);
+    params.step[i] = static_cast<uint32_t>(transposed ? 1 : window.stride[i]);
+    params.base[i] = static_cast<int32_t>(transposed ? window.padding[i] : -window.padding[i]);
+    params.dilation[i] = static_cast<int32_t>(transposed ? -window.dilation[i] : window.dilation[i]);
+  }
+  int64_t tiles = product_of.tiles(weight.rows, to.outer[0] * product(size), window.groups);
+  // Weights that many tiles read are worth a copy that lies as they read it.
+  constexpr uint32_t kPackFrom = 8;
+  const bool packed = tiled && params.column_tiles >= kPackFrom;
+  if (packed && product_of.spec.shared && product(phases) == 1 && takes_lines(window, weight)) {
+    const int64_t width = weight.kernel[2], padding = window.padding[2];
+    // By elements where the bias is in the same buffer, which is bound once, or where the epilogue takes no fours.
+    const bool by_elements =
+        (bias.defined() && buffer_of(x.tensor) == buffer_of(bias)) || (call && call->epilogue.text->fours.empty());
+    const int64_t before = by_elements ? -1 : transposed ? width - 1 - padding : padding;
+    tiles = product_of.line_tiles(to, x, width, params.step[2], before);
+  }
+  const at::Tensor rows = packed ? pack(kernel, weight, window.groups) : kernel;
+  product_of.spec.packed = packed;
+  product_of.spec.has_gap = product(phases) > 1;
+  if (call) {
+    product_of.epilogue(*call, x.tensor, rows);
+  } else {
+    product_of.operand(kOut, to.tensor);
+    product_of.operand(kX, x.tensor);
+    product_of.operand(kRow, rows);
+    if (bias.defined()) product_of.operand(kBias, bias);
+  }
+  copy(params.gap, phases);
+  copy(params.phase_size, size);
+  copy(params.out_size, to.size);
+  copy(params.x_size, x.size);
+  copy(params.kernel, weight.kernel);
+  copy(params.out_stride, to.stride);
+  copy(params.x_stride, x.stride);
+  params.channels = static_cast<uint32_t>(weight.channels);
+  params.out_image = static_cast<uint32_t>(to.outer_stride[0]);
+  params.out_channel = static_cast<uint32_t>(to.outer_stride[1]);
+  params.x_image = static_cast<uint32_t>(x.outer_stride[0]);
+  params.x_channel = static_cast<uint32_t>(x.outer_stride[1]);
+  params.row_image = static_cast<uint32_t>(weight.group_stride);
+  params.row_step = static_cast<uint32_t>(weight.row_stride);
+  params.row_channel = static_cast<uint32_t>(weight.channel_stride);
+  copy(params.row_stride, weight.kernel_stride);
+  if (tiled) {
+    product_of.run(tiles * product(phases));
+  } else {
+    product_of.run_elements(to.tensor.numel());
+  }
+}
+
+// Long sums are split: to keep the adapter busy, and because a sum of many terms in a row loses digits.
+int64_t lines_of_part(int64_t lines, int64_t width, int64_t tiles, int64_t weights) {
+  constexpr int64_t kSteps = 4096, kPartBytes = 64 << 20;
+  const int64_t busy = target().software ? 32 : 1024;
+  const int64_t wanted = std::max(ceil_div(busy, tiles), ceil_div(lines * width, kSteps));
+  const int64_t most = std::max<int64_t>(1, std::min(lines, kPartBytes / (4 * weights)));
+  return ceil_div(lines, std::min(wanted, most));
+}
+
+}  // namespace
+
+Window::Window(at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups)
+    : groups(groups) {
+  std::copy(stride.begin(), stride.end(), this->stride.end() - stride.size());
+  std::copy(padding.begin(), padding.end(), this->padding.end() - padding.size());
+  std::copy(dilation.begin(), dilation.end(), this->dilation.end() - dilation.size());
+}
+
+void convolve(const Window& window, bool transposed, const at::Tensor& out, const at::Tensor& given,
+              const at::Tensor& kernel, const at::Tensor& bias) {
+  if (out.numel() == 0) return;
+  const Weight weight(View(kernel), window.groups, transposed);
+  const View x(given), rounded(out);
+  if (is_product(window, weight, rounded, x)) return multiply(weight, kernel, rounded, x, bias, nullptr);
+  const at::Tensor result = words_like(out);
+  const DepthwiseKind kind = result.scalar_type() == at::kFloat && x.size[0] == 1
+                                 ? depthwise_kind(window, transposed, weight.channels, weight.kernel)
+                                 : DepthwiseKind::none;
+  if (kind != DepthwiseKind::none) {
+    convolve_depthwise(window, transposed, kind, View(result), x, kernel, weight, bias);
+  } else {
+    convolve_general(window, transposed, View(result), x, kernel, weight, bias, nullptr);
+  }
+  if (!result.is_same(out)) out.copy_(result);
+}
+
+void convolve_into(const EpilogueCall& call, const Window& window, at::IntArrayRef sizes, const at::Tensor& given,
+                   const at::Tensor& kernel) {
+  // A layout without memory: the epilogue counts elements as if they lay dense in memory.
+  const at::Tensor layout = at::empty(sizes, at::TensorOptions(at::kMeta).dtype(at::kFloat));
+  if (layout.numel() == 0) return;
+  TORCH_CHECK_VALUE(window.groups == 1 && given.is_floating_point() && kernel.is_floating_point(),
+                    call.epilogue.text->label, ": takes floats in one group");
+  const Weight weight(View(kernel), 1, false);
+  const View x(given), out(layout);
+  if (is_product(window, weight, out, x)) return multiply(weight, kernel, out, x, {}, &call);
+  convolve_general(window, false, out, x, kernel, weight, {}, &call);
+}
+
+void convolve_weight(const Window& window, const at::Tensor& grad_weight, const at::Tensor& grad,
+                     const at::Tensor& given) {
+  if (grad_weight.numel() == 0) return;
+  const View x(given), pixels(grad), shape(grad_weight);
+  const int64_t rows = shape.outer[0] / window.groups, channels = shape.outer[1];
+  if (x.size[0] == 1 && depthwise_kind(window, false, channels, shape.size) == DepthwiseKind::sliding) {
+    return convolve_depthwise_weight(window, grad_weight, pixels, x);
+  }
+  Product product_of(ConvolutionForm::weight);
+  const int64_t tiles = product_of.tiles(rows, channels * product(shape.size), window.groups);
+
+  const int64_t lines = pixels.outer[0] * pixels.size[0] * pixels.size[1];
+  const int64_t part_lines = lines_of_part(lines, pixels.size[2], tiles, grad_weight.numel());
+  const int64_t parts = ceil_div(lines, part_lines);
+  const bool direct = parts == 1 && grad_weight.scalar_type() == at::kFloat;
+  c10::SmallVector<int64_t, 6> sizes{parts}, strides{grad_weight.numel()};
+  sizes.append(grad_weight.sizes().begin(), grad_weight.sizes().end());
+  strides.append(grad_weight.strides().begin(), grad_weight.strides().end());
+  const at::Tensor sums = direct ? grad_weight : empty_tensor(sizes, strides, at::kFloat);
+
+  product_of.operand(kOut, sums);
+  product_of.operand(kX, given);
+  product_of.operand(kRow, grad);
+  ConvolutionParams& params = product_of.params;
+  params.channels = static_cast<uint32_t>(channels);
+  params.lines = static_cast<uint32_t>(lines);
+  params.part_lines = static_cast<uint32_t>(part_lines);
+  params.out_part = static_cast<uint32_t>(grad_weight.numel());
+  params.out_image = static_cast<uint32_t>(shape.outer_stride[1]);
+  params.out_channel = static_cast<uint32_t>(shape.outer_stride[0]);
+  params.x_image = static_cast<uint32_t>(x.outer_stride[0]);
+  params.x_channel = static_cast<uint32_t>(x.outer_stride[1]);
+  params.row_image = static_cast<uint32_t>(pixels.outer_stride[0]);
+  params.row_step = static_cast<uint32_t>(pixels.outer_stride[1]);
+  copy(params.out_size, pixels.size);
+  copy(params.x_size, x.size);
+  copy(params.kernel, shape.size);
+  copy(params.step, window.stride);
+  copy(params.dilation, window.dilation);
+  copy(params.out_stride, shape.stride);
+  copy(params.x_stride, x.stride);
+  copy(params.row_stride, pixels.stride);
+  for (int i = 0; i < 3; ++i) params.base[i] = -static_cast<int32_t>(window.padding[i]);
+  product_of.run(tiles * parts);
+  if (!direct) grad_weight.copy_(parts == 1 ? sums.select(0, 0) : sums.sum(0));
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,69 @@
+// What every family's launcher shares: the adapter's traits for printers, keys, grids, scalars as words.
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
+
+#include <cstring>
+
+#include "families/tensor.h"
+#include "runtime/stream.h"
+#include "shader/dtype.h"
+#include "shader/source.h"
+
+namespace torch_webgpu {
+
+// The first word of a key tells families apart.
+enum class Family : uint64_t {
+  pointwise = 1,
+  reduce,
+  matmul,
+  join,
+  softmax = 16,
+  selection,
+  convolution = 20,
+  norm = 22,
+  attention = 24,
+  recurrent = 26,
+  factorization = 28,
+  indexed = 32,
+  custom = 34,
+  program = 100
+};
+
+const Target& target();
+uint64_t max_binding_bytes();
+
+// Splits `steps` over workgroups that each loop over a chunk: few fat ones on a software adapter, many on a GPU.
+struct Chunks {
+  uint32_t groups, chunk;
+};
+Chunks chunks_of(uint64_t steps, uint32_t workgroup);
+
+// As the compute type's one or two words.
+void write_scalar(uint32_t* words, Compute type, const c10::Scalar& value);
+
+// The index of `buffer` among the launch's bindings: a buffer is bound once, however many operands are in it.
+inline uint32_t bind(Launch& launch, const Buffer* buffer) {
+  for (uint32_t i = 0; i < launch.binding_count; ++i) {
+    if (launch.bindings[i].buffer == buffer) return i;
+  }
+  launch.bindings[launch.binding_count] = {buffer, 0, 0};
+  return launch.binding_count++;
+}
+
+template <class Spec>
+void set_key(Launch& launch, Family family, const Spec& spec) {
+  static_assert(sizeof(Spec) <= 24 && std::is_trivially_copyable_v<Spec>);
+  launch.key.words = {};
+  launch.key.words[0] = static_cast<uint64_t>(family);
+  std::memcpy(&launch.key.words[1], &spec, sizeof(Spec));
+}
+
+template <class Spec>
+Spec spec_of(const Launch& launch) {
+  Spec spec;
+  std::memcpy(&spec, &launch.key.words[1], sizeof(Spec));
+  return spec;
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,369 @@
+// From operands with their strides to the kernel that suits their shape and the adapter.
+#include "families/matmul.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "families/epilogue.h"
+#include "families/launch.h"
+#include "families/windows.h"
+
+namespace torch_webgpu {
+namespace {
+
+constexpr Epilogue kProduct{"", "product"};
+constexpr Epilogue kScaled{", scaled", "mul(s0, product)"};
+constexpr Epilogue kAdded{", added", "add(mul(s0, product), mul(s1, c))", true};
+
+KernelSource print(const Launch& launch) {
+  const auto spec = spec_of<MatmulSpec>(launch);
+  return {label_matmul(spec), print_matmul(spec, target())};
+}
+
+struct Operand {
+  const at::Tensor* tensor;
+  int64_t batch, first, second;  // strides: by row and column (out, c), or by line and step (a, b)
+};
+
+struct Problem {
+  int64_t rows, columns, depth, batches;
+  Operand out, a, b, c;
+  bool transposed = false;
+
+  int64_t work() const { return rows * columns * depth * batches; }
+
+  // The product of the transposed matrices, which is the transposed product.
+  void transpose() {
+    transposed = !transposed;
+    std::swap(rows, columns);
+    std::swap(a, b);
+    std::swap(out.first, out.second);
+    std::swap(c.first, c.second);
+  }
+};
+
+Operand operand_of(const at::Tensor& tensor, bool by_column) {
+  if (!tensor.defined()) return {&tensor, 0, 0, 0};
+  const int64_t dims = tensor.dim(), row = tensor.stride(dims - 2), column = tensor.stride(dims - 1);
+  return {&tensor, dims > 2 ? tensor.stride(0) : 0, by_column ? column : row, by_column ? row : column};
+}
+
+constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
+// What a kernel needs of the adapter.
+enum class Where : uint8_t { anywhere, gpu, subgroup };
+
+// The kernels in the order of preference: the first that takes the product gets it.
+struct Candidate {
+  MatmulKernel kernel;
+  uint8_t lines;
+  Where where;
+  bool floats;                // computes in f32 alone
+  int64_t rows, columns;      // at most
+  int64_t work;               // at least: a large kernel takes a second to compile on a software adapter
+  int64_t area = 0;           // rows * columns, at least: or most of a tile would be for nothing
+  bool along_memory = false;  // steps of a are neighbours
+};
+constexpr int64_t kLarge = 1 << 19, kArea = 64;
+constexpr Candidate kCandidates[] = {
+    {MatmulKernel::vector, 1, Where::anywhere, true, 1, 1, 4096, 0, true},
+    {MatmulKernel::vector, 4, Where::anywhere, true, kAny, 1, 4096, 0, true},
+    {MatmulKernel::shared, 1, Where::gpu, false, kAny, kAny, 0},
+    {MatmulKernel::subgroup, 1, Where::subgroup, true, 8, kAny, kLarge / 4, kArea},
+    {MatmulKernel::subgroup, 2, Where::subgroup, true, 16, kAny, kLarge / 2, kArea},
+    {MatmulKernel::subgroup, 4, Where::subgroup, true, kAny, kAny, kLarge, kArea},
+    {MatmulKernel::tile, 1, Where::anywhere, false, kAny, kAny, 0},
+};
+
+bool is_here(Where where) {
+  switch (where) {
+    case Where::gpu: return !target().software;
+    case Where::subgroup: return target().software && target().subgroup == kMatmulSubgroup;
+    default: return true;
+  }
+}
+
+// Turns the product so that a vector is its column, or else the shorter side its rows.
+const Candidate& choose(Problem& problem, Compute compute) {
+  if (problem.rows == 1 && problem.columns > 1) problem.transpose();
+  const auto takes = [&](const Candidate& candidate) {
+    return is_here(candidate.where) && (!candidate.floats || compute == Compute::f32) &&
+           problem.rows <= candidate.rows && problem.columns <= candidate.columns && problem.work() >= candidate.work &&
+           (!candidate.along_memory || problem.a.second == 1);
+  };
+  for (const Candidate& candidate : kCandidates) {
+    if (candidate.kernel == MatmulKernel::subgroup && problem.columns < 32 && problem.columns < problem.rows) {
+      problem.transpose();
+    }
+    if (takes(candidate)) return candidate;
+  }
+  return kCandidates[std::size(kCandidates) - 1];
+}
+
+bool in_quads(const Operand& operand, int64_t batches) {
+  return operand.tensor->element_size() <= 4 && operand.tensor->storage_offset() % 4 == 0 &&
+         (batches == 1 || operand.batch % 4 == 0);
+}
+
+Walk walk_of(const Operand& operand, int64_t lines, int64_t batches, bool four_lines) {
+  if (!in_quads(operand, batches)) return Walk::elements;
+  if (operand.second == 1 && (lines == 1 || operand.first % 4 == 0)) return Walk::along;
+  if (four_lines && operand.first == 1 && operand.second % 4 == 0 && lines % 4 == 0) return Walk::across;
+  return Walk::elements;
+}
+
+bool stores_fours(const MatmulSpec& spec, const Problem& problem) {
+  if (const EpilogueText* text = spec.epilogue->text) {
+    return !text->fours.empty() && !problem.transposed && problem.columns % 4 == 0;
+  }
+  return problem.out.second == 1 && problem.columns % 4 == 0 && (problem.rows == 1 || problem.out.first % 4 == 0) &&
+         in_quads(problem.out, problem.batches);
+}
+
+void choose_walks(MatmulSpec& spec, const Problem& problem) {
+  const bool by_vector = spec.kernel == static_cast<uint8_t>(MatmulKernel::vector);
+  const bool four_columns = !by_vector && stores_fours(spec, problem);
+  Walk a = walk_of(problem.a, problem.rows, problem.batches, !by_vector && spec.lines == 4);
+  Walk b = walk_of(problem.b, problem.columns, problem.batches, !by_vector);
+  // A buffer has one type.
+  if (spec.binding[1] == spec.binding[2] && spec.dtype[1] != spec.dtype[2]) a = b = Walk::elements;
+  spec.walk[0] = static_cast<uint8_t>(four_columns ? Walk::across : Walk::elements);
+  spec.walk[1] = static_cast<uint8_t>(a);
+  spec.walk[2] = static_cast<uint8_t>(b);
+  spec.ragged = problem.depth % 4 != 0;
+  if (!spec.epilogue->adds || by_vector) return;
+  const Operand& c = problem.c;
+  bool alone = true;
+  for (int i = 0; i < 3; ++i) alone &= spec.binding[i] != spec.binding[3];
+  const bool quads = alone && c.second == 1 && c.first % 4 == 0 && problem.columns % 4 == 0 &&
+                     in_quads(c, problem.batches) && c.tensor->is_floating_point();
+  spec.walk[3] = static_cast<uint8_t>(quads ? Walk::across : c.second == 0 ? Walk::along : Walk::elements);
+  spec.same_c = c.first == 0;
+}
+
+// How many workgroups, and for kernels that take their tasks in chunks, how many tasks each.
+Chunks grid_of(MatmulKernel kernel, uint32_t lines, const Problem& problem) {
+  const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
+  const auto tiles = [&](int64_t rows, int64_t columns) {
+    return up(problem.rows, rows) * up(problem.columns, columns) * problem.batches;
+  };
+  constexpr int64_t kMostGroups = 65535, kFatGroups = 64;  // a workgroup begins with some hundred instructions
+  switch (kernel) {
+    case MatmulKernel::shared:
+      return {static_cast<uint32_t>(std::min(tiles(kMatmulShared, kMatmulShared), kMostGroups)), 1};
+    case MatmulKernel::subgroup:
+      return {static_cast<uint32_t>(
+                  std::min(tiles(int64_t{lines} * kMatmulSubgroup, int64_t{4} * kMatmulSubgroup), kFatGroups)),
+              1};
+    default: {
+      const bool by_vector = kernel == MatmulKernel::vector;
+      const int64_t tasks = by_vector ? tiles(lines, 1) : tiles(kMatmulTile, kMatmulTile);
+      const int64_t lanes = by_vector ? 1 : target().workgroup;
+      if (!target().software) return chunks_of(tasks, lanes);
+      constexpr int64_t kWork = 1 << 15, kGroups = 16;  // two cores share sixteen
+      const int64_t groups = std::clamp<int64_t>(problem.work() / kWork, 1, kGroups),
+                    chunk = up(up(tasks, groups), lanes) * lanes;
+      return {static_cast<uint32_t>(up(tasks, chunk)), static_cast<uint32_t>(chunk)};
+    }
+  }
+}
+
+// A long inner side of a small product is cut into so many parts: for parallel work, and for the sum's accuracy.
+int64_t parts_of(const at::Tensor& out, const at::Tensor& a) {
+  constexpr int64_t kSmall = 1024, kLong = 1 << 13, kSpan = 512, kMost = 64;
+  const int64_t depth = a.size(-1);
+  if (out.numel() > kSmall || depth < kLong || (out.dim() > 2 && out.size(0) > 1)) return 1;
+  return std::min(depth / kSpan, kMost);
+}
+
+// The parts as a batch of products, then their sum.
+void multiply_in_parts(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                       const at::Tensor& c, const at::Scalar& alpha, const at::Scalar& beta, int64_t parts) {
+  const int64_t rows = out.size(-2), columns = out.size(-1), depth = a.size(-1), span = depth / parts / 4 * 4,
+                rest = depth - parts * span;
+  const at::Tensor partial = empty_tensor({parts + (rest > 0 ? 1 : 0), rows, columns}, {},
+                                          out.is_floating_point() ? at::kFloat : out.scalar_type());
+  const auto multiply = [&](int64_t first, int64_t count, int64_t length) {
+    const auto a_strides = a.strides().slice(a.dim() - 2), b_strides = b.strides().slice(b.dim() - 2);
+    const int64_t step = first * span;
+    matmul(name, partial.narrow(0, first, count),
+           a.as_strided({count, rows, length}, {span * a_strides[1], a_strides[0], a_strides[1]},
+                        a.storage_offset() + step * a_strides[1]),
+           b.as_strided({count, length, columns}, {span * b_strides[0], b_strides[0], b_strides[1]},
+                        b.storage_offset() + step * b_strides[0]));
+  };
+  multiply(0, parts, span);
+  if (rest) multiply(parts, 1, rest);
+  const at::Tensor sum = partial.sum(at::IntArrayRef{0}, false, partial.scalar_type());
+  if (c.defined()) {
+    out.copy_(c.to(partial.scalar_type()).mul(beta).add_(sum.view(out.sizes()), alpha));
+  } else {
+    out.copy_(alpha.equal(1) ? sum.view(out.sizes()) : sum.view(out.sizes()).mul(alpha));
+  }
+}
+
+// With bindings, dtypes and the parameters of operands in place: the rest, and off it goes.
+void dispatch(Launch& launch, MatmulSpec& spec, const Problem& problem, const Candidate& candidate) {
+  const bool in_lines = candidate.kernel == MatmulKernel::subgroup || candidate.kernel == MatmulKernel::vector;
+  if (in_lines) choose_walks(spec, problem);
+  const auto [groups, chunk] = grid_of(candidate.kernel, candidate.lines, problem);
+  launch.params[MatmulParams::kRows] = static_cast<uint32_t>(problem.rows);
+  launch.params[MatmulParams::kColumns] = static_cast<uint32_t>(problem.columns);
+  launch.params[MatmulParams::kDepth] = static_cast<uint32_t>(problem.depth);
+  launch.params[MatmulParams::kBatches] = static_cast<uint32_t>(problem.batches);
+  launch.params[MatmulParams::kChunk] = chunk;
+  launch.grid[0] = groups;
+  set_key(launch, Family::matmul, spec);
+  launch.print = &print;
+  runtime().stream.dispatch(launch);
+}
+
+// An empty inner dimension gives 0.
+void multiply_nothing(const at::Tensor& out, const at::Tensor& c, const at::Scalar& beta) {
+  if (!c.defined()) {
+    out.zero_();
+    return;
+  }
+  if (!c.is_same(out)) out.copy_(c);
+  out.mul_(beta);
+}
+
+// Halves the side along which the widest operand spans most memory, so that bindings can hold the parts.
+void multiply_halves(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                     const at::Tensor& c, const at::Scalar& alpha, const at::Scalar& beta, const Epilogue* epilogue) {
+  const at::Tensor operands[] = {out, a, b, c};
+  enum Side { batches, rows, columns, depth };
+  constexpr Side kRowSide[] = {rows, rows, depth, rows}, kColumnSide[] = {columns, depth, columns, columns};
+  const at::Tensor& large = widest(operands);
+  const auto which = static_cast<size_t>(&large - operands);
+  const int64_t dim = widest_dim(large);
+  if (dim < 0) throw_too_large(name, large);
+  const auto side_of = [&](size_t operand, int64_t d) {
+    const int64_t from_end = operands[operand].dim() - d;
+    return from_end == 1 ? kColumnSide[operand] : from_end == 2 ? kRowSide[operand] : batches;
+  };
+  const Side side = side_of(which, dim);
+  const int64_t size = large.size(dim), half = half_of(size);
+  const auto part = [&](size_t operand, int64_t begin, int64_t count) {
+    const at::Tensor& tensor = operands[operand];
+    for (int64_t d = 0; tensor.defined() && d < tensor.dim(); ++d) {
+      if (side_of(operand, d) == side) return tensor.narrow(d, begin, count);
+    }
+    return tensor;
+  };
+  if (side != depth) {
+    for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, size - half}}) {
+      const at::Tensor some = part(0, begin, count);
+      matmul(name, some, part(1, begin, count), part(2, begin, count), c.is_same(out) ? some : part(3, begin, count),
+             alpha, beta, epilogue);
+    }
+    return;
+  }
+  if (epilogue) throw_too_large(name, large);
+  // A sum in two parts is not to be rounded between them.
+  const bool exact = out.scalar_type() == at::kFloat || !out.is_floating_point();
+  const at::Tensor sum = exact ? out : empty_tensor(out.sizes(), {}, at::kFloat);
+  matmul(name, sum, part(1, 0, half), part(2, 0, half), c, alpha, beta);
+  matmul(name, sum, part(1, half, size - half), part(2, half, size - half), sum, alpha, 1);
+  if (!exact) out.copy_(sum);
+}
+
+}  // namespace
+
+void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c,
+            const at::Scalar& alpha, const at::Scalar& beta, const Epilogue* epilogue) {
+  if (out.numel() == 0) return;
+  if (a.size(-1) == 0 && !epilogue) {
+    multiply_nothing(out, c, beta);
+    return;
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(out.scalar_type() != at::kBool, "\"", name, "\" not implemented for 'Bool'");
+  const at::ScalarType factors = at::isReducedFloatingType(out.scalar_type()) ? at::kFloat : out.scalar_type();
+  check_fits(factors, alpha);
+  check_fits(factors, beta);
+  const auto shares = [&](const at::Tensor& input) { return input.defined() && buffer_of(input) == buffer_of(out); };
+  if (shares(a) || shares(b) || (shares(c) && !c.is_same(out))) {
+    // A buffer that is written is not read: out= may name a part of an operand's.
+    const at::Tensor result = empty_tensor(out.sizes(), {}, out.scalar_type());
+    matmul(name, result, a, b, c, alpha, beta, epilogue);
+    out.copy_(result);
+    return;
+  }
+  const bool is_one = !alpha.isBoolean() && alpha.equal(1);
+  if (const int64_t parts = parts_of(out, a);
+      parts > 1 && !epilogue && (out.is_floating_point() || (is_one && !c.defined()))) {
+    multiply_in_parts(name, out, a, b, c, alpha, beta, parts);
+    return;
+  }
+  Problem problem{out.size(-2),           out.size(-1),         a.size(-1),          out.dim() > 2 ? out.size(0) : 1,
+                  operand_of(out, false), operand_of(a, false), operand_of(b, true), operand_of(c, false)};
+  const Compute compute = compute_type(kernel_dtype(out.scalar_type(), name));
+  const Candidate& candidate = choose(problem, compute);
+
+  MatmulSpec spec{};
+  spec.epilogue = epilogue ? epilogue : c.defined() ? &kAdded : is_one ? &kProduct : &kScaled;
+  spec.kernel = static_cast<uint8_t>(candidate.kernel);
+  spec.lines = candidate.lines;
+  spec.compute = static_cast<uint8_t>(compute);
+  Launch launch;
+  const Operand* const operands[] = {&problem.out, &problem.a, &problem.b, &problem.c};
+  const uint32_t operand_count = spec.epilogue->adds ? 4 : 3;
+  Part parts[4];
+  for (uint32_t i = 0; i < operand_count; ++i) parts[i] = part_of(*operands[i]->tensor);
+  if (!bind_parts(launch, {parts, operand_count})) {
+    multiply_halves(name, out, a, b, c, alpha, beta, epilogue);
+    return;
+  }
+  for (uint32_t i = 0; i < operand_count; ++i) {
+    const at::Tensor& tensor = *operands[i]->tensor;
+    spec.dtype[i] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), name));
+    spec.binding[i] = static_cast<uint8_t>(parts[i].binding);
+    uint32_t* place = &launch.params[MatmulParams::offset(i)];
+    place[0] = static_cast<uint32_t>(offset_in(parts[i], tensor));
+    place[1] = static_cast<uint32_t>(operands[i]->batch);
+    place[2] = static_cast<uint32_t>(operands[i]->first);
+    place[3] = static_cast<uint32_t>(operands[i]->second);
+  }
+  write_scalar(&launch.params[MatmulParams::kScalars], compute, alpha);
+  write_scalar(&launch.params[MatmulParams::kScalars + 2], compute, beta);
+  launch.param_words = MatmulParams::kWords;
+  dispatch(launch, spec, problem, candidate);
+}
+
+void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor& b) {
+  const std::string& label = call.epilogue.text->label;
+  TORCH_CHECK_VALUE(
+      a.dim() == b.dim() && (a.dim() == 2 || (a.dim() == 3 && a.size(0) == b.size(0))) && a.size(-1) == b.size(-2),
+      label, ": ", a.sizes(), " and ", b.sizes(), " cannot be multiplied");
+  TORCH_CHECK_VALUE(a.is_floating_point() && b.is_floating_point(), label, ": takes floats");
+  const int64_t batches = a.dim() > 2 ? a.size(0) : 1;
+  Problem problem{a.size(-2),         b.size(-1),           a.size(-1),          batches,
+                  {nullptr, 0, 0, 0}, operand_of(a, false), operand_of(b, true), {nullptr, 0, 0, 0}};
+  if (problem.rows * problem.columns * problem.batches == 0) return;
+  const Candidate& candidate = choose(problem, Compute::f32);
+
+  MatmulSpec spec{};
+  spec.epilogue = &call.epilogue;
+  spec.kernel = static_cast<uint8_t>(candidate.kernel);
+  spec.lines = candidate.lines;
+  spec.compute = static_cast<uint8_t>(Compute::f32);
+  spec.transposed = problem.transposed;
+  EpilogueBinder binder(*call.epilogue.text, *problem.a.tensor, *problem.b.tensor, call.tensors, call.read_only);
+  Launch launch;
+  binder.bind(launch);
+  const Operand* const operands[] = {&problem.a, &problem.b};
+  for (uint32_t i = 0; i < 2; ++i) {
+    spec.dtype[i + 1] = static_cast<uint8_t>(kernel_dtype(operands[i]->tensor->scalar_type(), label.c_str()));
+    spec.binding[i + 1] = static_cast<uint8_t>(i);
+    uint32_t* place = &launch.params[MatmulParams::offset(i + 1)];
+    place[0] = binder.offset(i);
+    place[1] = static_cast<uint32_t>(operands[i]->batch);
+    place[2] = static_cast<uint32_t>(operands[i]->first);
+    place[3] = static_cast<uint32_t>(operands[i]->second);
+  }
+  binder.pass(launch, call.words);
+  dispatch(launch, spec, problem, candidate);
+  binder.copy_back();
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,117 @@
+#include "families/norm.h"
+
+#include <ATen/ops/as_strided_native.h>
+
+#include <algorithm>
+
+#include "families/launch.h"
+#include "families/tensor.h"
+#include "families/windows.h"
+
+namespace torch_webgpu {
+namespace {
+
+KernelSource print(const Launch& launch) {
+  const auto spec = spec_of<NormSpec>(launch);
+  return {label_norm(spec), print_norm(spec, target())};
+}
+
+using Operands = std::array<at::Tensor, kNormOperands>;
+
+bool shares(const at::Tensor& a, const at::Tensor& b) { return buffer_of(a) == buffer_of(b); }
+
+// A buffer holds operands of one kind and size, so that it is bound as one array.
+void separate(Operands& operands) {
+  for (uint32_t i = 1; i < kNormOperands; ++i) {
+    for (uint32_t j = 0; j < i; ++j) {
+      if (!operands[i].defined() || !operands[j].defined() || !shares(operands[i], operands[j])) continue;
+      const bool alike = runs_along(static_cast<NormOperand>(i)) == runs_along(static_cast<NormOperand>(j)) &&
+                         operands[i].element_size() == operands[j].element_size();
+      if (!alike) operands[i] = operands[i].clone(at::MemoryFormat::Contiguous);
+    }
+  }
+}
+
+// A software adapter gets as many workgroups as there is work for, up to a few per core.
+Chunks grid_of(int64_t rows, int64_t length, const NormSpec& spec) {
+  const bool kept = spec.keep.blocks > 0;
+  const bool together = spec.grouped && !kept && target().subgroup == target().workgroup;  // four rows at a time
+  const int64_t step = !spec.grouped ? target().workgroup : together ? 4 : 1;
+  if (!target().software) return chunks_of(rows, static_cast<uint32_t>(step));
+  const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
+  const int64_t groups = std::clamp<int64_t>(rows * length / 4096, 1, kept ? 16 : 32),
+                chunk = up(up(rows, groups), step) * step;
+  return {static_cast<uint32_t>(up(rows, chunk)), static_cast<uint32_t>(chunk)};
+}
+
+// The first rows, then the rest, where each row has statistics of its own.
+void halve_rows(NormKind kind, const NormRows& norm, const Operands& operands) {
+  if (norm.share != 1 || norm.period != 0 || norm.rows == 1) throw_too_large(norm.name, widest(operands));
+  const int64_t half = half_of(norm.rows);
+  for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, norm.rows - half}}) {
+    const auto some = [&, begin = begin, count = count](const at::Tensor& tensor, int64_t length) {
+      if (!tensor.defined()) return tensor;
+      return at::native::as_strided_tensorimpl(tensor, {count, length}, {length, 1},
+                                               tensor.storage_offset() + begin * length);
+    };
+    NormRows part = norm;
+    part.rows = count;
+    for (at::Tensor* wide : {&part.out, &part.x, &part.grad}) *wide = some(*wide, norm.length);
+    for (at::Tensor* narrow : {&part.mean, &part.scale, &part.total, &part.moment}) *narrow = some(*narrow, 1);
+    norm_rows(kind, part);
+  }
+}
+
+}  // namespace
+
+void norm_rows(NormKind kind, const NormRows& norm) {
+  if (norm.rows == 0 || norm.length == 0) return;
+  Operands operands{norm.out,  norm.x,     norm.grad,  norm.weight, norm.bias,
+                    norm.mean, norm.scale, norm.total, norm.moment};
+  separate(operands);
+  NormSpec spec{};
+  spec.kind = kind;
+  spec.root_mean_square = norm.root_mean_square;
+  spec.grouped = norm.length >= 64;
+  bool quads = norm.length % 4 == 0;
+  for (uint32_t i = 0; i < kNormOperands; ++i) {
+    if (operands[i].defined() && runs_along(static_cast<NormOperand>(i))) {
+      quads = quads && operands[i].storage_offset() % 4 == 0;
+    }
+  }
+  spec.quads = quads;
+  if (quads && spec.grouped && norm.out.defined()) spec.keep = keep_of(target(), norm.length);
+  Launch launch;
+  Part parts[kNormOperands];
+  for (uint32_t i = 0; i < kNormOperands; ++i) {
+    if (operands[i].defined()) parts[i] = part_of(operands[i]);
+  }
+  if (!bind_parts(launch, parts)) {
+    halve_rows(kind, norm, operands);
+    return;
+  }
+  uint32_t* params = launch.params;
+  for (uint32_t i = 0; i < kNormOperands; ++i) {
+    params[NormParams::kOffsets + i] = 0;
+    spec.operands[i].binding = kNormAbsent;
+    if (!operands[i].defined()) continue;
+    spec.operands[i].dtype = static_cast<uint8_t>(kernel_dtype(operands[i].scalar_type(), norm.name)) & 15;
+    spec.operands[i].binding = parts[i].binding & 15;
+    const int64_t unit = quads && runs_along(static_cast<NormOperand>(i)) ? 4 : 1;
+    params[NormParams::kOffsets + i] = static_cast<uint32_t>(offset_in(parts[i], operands[i]) / unit);
+  }
+  const auto [groups, chunk] = grid_of(norm.rows, norm.length, spec);
+  launch.grid[0] = groups;
+  params[NormParams::kRows] = static_cast<uint32_t>(norm.rows);
+  params[NormParams::kLength] = static_cast<uint32_t>(norm.length);
+  params[NormParams::kChunk] = chunk;
+  params[NormParams::kShare] = static_cast<uint32_t>(norm.share);
+  params[NormParams::kPeriod] = static_cast<uint32_t>(norm.period == 0 ? norm.rows : norm.period);
+  write_scalar(&params[NormParams::kEpsilon], Compute::f32, norm.epsilon);
+  launch.param_words = NormParams::kWords;
+  set_key(launch, Family::norm, spec);
+  launch.print = &print;
+  runtime().stream.dispatch(launch);
+}
+
+}  // namespace torch_webgpu

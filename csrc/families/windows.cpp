@@ -1,0 +1,104 @@
+#include "families/windows.h"
+
+#include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
+
+#include <algorithm>
+
+namespace torch_webgpu {
+
+Part part_of(const at::Tensor& tensor) {
+  const Buffer* buffer = buffer_of(tensor);
+  if (!buffer || tensor.numel() == 0) return {buffer, 0, 0, 0};
+  int64_t last = 0;
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) last += (tensor.size(dim) - 1) * tensor.stride(dim);
+  const uint64_t bytes = tensor.element_size(), begin = tensor.storage_offset() * bytes;
+  return {buffer, begin, begin + (last + 1) * bytes, 0};
+}
+
+bool bind_parts(Launch& launch, std::span<Part> parts) {
+  const uint64_t limit = max_binding_bytes();
+  const auto is_whole = [&](const Part& part) { return !part.buffer || part.buffer->size_bytes <= limit; };
+  if (std::all_of(parts.begin(), parts.end(), is_whole)) [[likely]] {
+    for (Part& part : parts) {
+      if (part.buffer) part.binding = bind(launch, part.buffer);
+      part.begin = 0;
+    }
+    return true;
+  }
+  for (Part& part : parts) {
+    if (!part.buffer) continue;
+    part.begin = is_whole(part) ? 0 : part.begin & ~(kWindowBytes - 1);
+    part.end = is_whole(part) ? part.buffer->size_bytes : (part.end + 15) & ~uint64_t{15};
+    if (part.end - part.begin > limit) return false;
+  }
+  for (bool joined = true; joined;) {
+    joined = false;
+    for (Part& part : parts) {
+      for (Part& other : parts) {
+        if (!part.buffer || part.buffer != other.buffer) continue;
+        if (part.begin == other.begin && part.end == other.end) continue;
+        const uint64_t begin = std::min(part.begin, other.begin), end = std::max(part.end, other.end);
+        const bool overlap = part.begin < other.end && other.begin < part.end;
+        if (end - begin > limit) {
+          if (overlap) return false;
+          continue;
+        }
+        part.begin = other.begin = begin;
+        part.end = other.end = end;
+        joined = true;
+      }
+    }
+  }
+  launch.windowed = true;
+  for (Part& part : parts) {
+    if (!part.buffer) continue;
+    const auto window = static_cast<uint32_t>(part.begin / kWindowBytes);
+    uint32_t index = 0;
+    while (index < launch.binding_count &&
+           (launch.bindings[index].buffer != part.buffer || launch.bindings[index].window != window)) {
+      ++index;
+    }
+    if (index == launch.binding_count)
+      launch.bindings[launch.binding_count++] = {part.buffer, window, part.end - part.begin};
+    part.binding = index;
+  }
+  return true;
+}
+
+bool fits_binding(const at::Tensor& tensor) {
+  if (!tensor.defined()) return true;
+  Launch scratch;
+  Part part = part_of(tensor);
+  return bind_parts(scratch, {&part, 1});
+}
+
+int64_t widest_dim(const at::Tensor& tensor, int64_t fixed) {
+  int64_t widest = -1, extent = 0;
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    const int64_t spans = (tensor.size(dim) - 1) * tensor.stride(dim);
+    if (dim == fixed || spans <= extent) continue;
+    widest = dim;
+    extent = spans;
+  }
+  return widest;
+}
+
+const at::Tensor& widest(at::ArrayRef<at::Tensor> tensors) {
+  const auto bytes = [](const at::Tensor& tensor) {
+    const Part part = tensor.defined() ? part_of(tensor) : Part();
+    return part.end - part.begin;
+  };
+  return *std::max_element(tensors.begin(), tensors.end(),
+                           [&](const at::Tensor& a, const at::Tensor& b) { return bytes(a) < bytes(b); });
+}
+
+int64_t half_of(int64_t size) { return size < 128 ? (size + 1) / 2 : (size / 2 + 63) / 64 * 64; }
+
+void throw_too_large(const char* op, const at::Tensor& tensor) {
+  C10_THROW_ERROR(Error, c10::str("webgpu: ", op, ": a tensor of ", tensor.storage().nbytes(),
+                                  " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
+                                  max_binding_bytes(), " bytes"));
+}
+
+}  // namespace torch_webgpu

@@ -1,0 +1,319 @@
+// scaled_dot_product_attention as one kernel: the choice of it, the forward, and the launcher of all kernels.
+#include "ops/attention/attention.h"
+
+#include <ATen/Context.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/native/transformers/attention.h>
+#include <ATen/native/transformers/sdp_utils_cpp.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "device/generator.h"
+#include "families/launch.h"
+#include "ops/native.h"
+
+namespace torch_webgpu {
+namespace {
+
+using P = AttentionParams;
+using Kind = AttentionKind;
+using Operand = AttentionOperand;
+
+constexpr int64_t kLargestHead = 256;
+
+KernelSource print(const Launch& launch) {
+  const auto spec = spec_of<AttentionSpec>(launch);
+  return {label_attention(spec), print_attention(spec, target())};
+}
+
+int64_t ceil_div(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+bool exchanges_by_subgroup() { return target().subgroup == 8; }
+
+bool is_walked(Operand operand) { return static_cast<uint32_t>(operand) < kAttentionWalked; }
+
+// True where rows are whole quads, aligned, of elements side by side.
+bool is_of_quads(const at::Tensor& tensor) {
+  if (tensor.stride(3) != 1 || tensor.size(3) % 4 != 0 || tensor.storage_offset() % 4 != 0) return false;
+  for (int64_t dim = 0; dim < 3; ++dim) {
+    if (tensor.size(dim) > 1 && tensor.stride(dim) % 4 != 0) return false;
+  }
+  return true;
+}
+
+bool is_written(Kind kind, Operand operand) {
+  return operand == Operand::first || operand == Operand::second ||
+         (operand == Operand::out && kind != Kind::backward_query);
+}
+
+void write_float(uint32_t* words, double value) { write_scalar(words, Compute::f32, value); }
+
+}  // namespace
+
+Attention::Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, double dropout,
+                     bool causal, std::optional<double> scale)
+    : batches(query.size(0)),
+      heads(query.size(1)),
+      kv_heads(key.size(1)),
+      queries(query.size(2)),
+      keys(key.size(2)),
+      head_size(query.size(3)),
+      value_size(value.size(3)),
+      scale(scale.value_or(1 / std::sqrt(static_cast<double>(head_size)))),
+      dropout(std::max(dropout, 0.0)),
+      causal(causal),
+      part_keys(keys) {}
+
+at::Tensor Attention::of_four_dims(const at::Tensor& mask) {
+  at::Tensor result = mask;
+  while (result.dim() < 4) result = result.unsqueeze(0);
+  return result;
+}
+
+Attention::Block Attention::block_of(Kind kind) const {
+  const int64_t widest = std::max(head_size, value_size);  // small blocks keep whole queries too
+  int64_t columns = 1;
+  while (columns * 32 < widest) columns *= 2;
+  if (!exchanges_by_subgroup()) return {8, columns};
+  // As many sums as registers and the time to compile allow; the keys' kernel has two sets, and each row of a kernel
+  // with dropout its own copy of the random numbers.
+  const int64_t two = 2, sets = (kind == Kind::backward_key ? two : 1) * (dropout > 0 ? two : 1);
+  const int64_t most = std::min<int64_t>(16, 32 / columns) / sets;
+  const int64_t rows = kind == Kind::backward_key ? keys : group() * queries;
+  return {std::min<int64_t>(most, rows <= 4 ? rows : rows <= 8 ? 8 : 16), columns};
+}
+
+int64_t Attention::blocks_of(Kind kind) const {
+  return ceil_div(kind == Kind::backward_key ? keys : group() * queries, block_of(kind).rows);
+}
+
+void Attention::launch(Kind kind, Operands operands) const {
+  AttentionSpec spec{};
+  spec.kind = static_cast<uint8_t>(kind);
+  for (auto& operand : spec.operands) operand.binding = kAttentionAbsent;
+  spec.quads = true;
+  for (const auto& [which, tensor] : operands) {
+    if (tensor.defined() && is_walked(which) && which != Operand::mask) spec.quads &= is_of_quads(tensor);
+  }
+  Launch launch;
+  std::pair<at::Tensor, at::Tensor> stand_ins[2];  // a float32 result, and the tensor it is for
+  size_t stood_in = 0;
+  const int64_t unit = spec.quads ? 4 : 1;
+  at::Tensor mask_copy;
+  for (const auto& [which, given] : operands) {
+    if (!given.defined()) continue;
+    const auto i = static_cast<uint32_t>(which);
+    const at::Tensor* tensor = &given;
+    if (!spec.quads && is_written(kind, which) && given.element_size() < 4) {
+      stand_ins[stood_in] = {empty_tensor(given.sizes(), {}, at::kFloat), given};
+      tensor = &stand_ins[stood_in++].first;
+    }
+    const Buffer* buffer = buffer_of(*tensor);
+    if (which == Operand::mask) {
+      // A binding has one type of elements; the mask is the last of the walked ones.
+      for (uint32_t other = 0; other < launch.binding_count; ++other) {
+        if (launch.bindings[other].buffer != buffer) continue;
+        mask_copy = given.clone();
+        tensor = &mask_copy;
+        buffer = buffer_of(mask_copy);
+        break;
+      }
+    }
+    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: scaled_dot_product_attention: a tensor of ",
+                tensor->storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
+                max_binding_bytes(), " bytes");
+    spec.operands[i].dtype = static_cast<uint8_t>(kernel_dtype(tensor->scalar_type(), "attention")) & 15;
+    spec.operands[i].binding = bind(launch, buffer) & 15;
+    if (!is_walked(which)) continue;
+    const int64_t by = which == Operand::mask ? 1 : unit;
+    uint32_t* place = &launch.params[P::kPlaces + 4 * i];
+    place[0] = static_cast<uint32_t>(tensor->storage_offset() / by);
+    for (int64_t dim = 0; dim < 3; ++dim) place[1 + dim] = static_cast<uint32_t>(tensor->stride(dim) / by);
+    launch.params[P::kElementStrides + i] = static_cast<uint32_t>(tensor->stride(3));
+  }
+
+  const auto [rows, columns] = block_of(kind);
+  spec.block = rows;
+  spec.columns = columns;
+  spec.dropout = dropout > 0;
+  spec.by_subgroup = exchanges_by_subgroup();
+  uint32_t* words = launch.params;
+  const int64_t blocks = blocks_of(kind);
+  int64_t tasks = batches * kv_heads * blocks * (kind == Kind::forward ? parts : 1);
+  words[P::kBlocks] = blocks;
+  words[P::kKvHeads] = kv_heads;
+  words[P::kGroup] = group();
+  words[P::kQueries] = queries;
+  words[P::kKeys] = keys;
+  words[P::kHeadSize] = head_size;
+  words[P::kValueSize] = value_size;
+  write_float(&words[P::kScale], scale);
+  write_float(&words[P::kKeepScale], dropout < 1 ? 1 / (1 - dropout) : 0);
+  words[P::kCausal] = causal;
+  words[P::kDropBelow] = static_cast<uint32_t>(std::min(std::ldexp(dropout, 32), 4294967295.0));
+  for (uint32_t half = 0; half < 2; ++half) {
+    words[P::kRandom + half] = static_cast<uint32_t>(seed >> (32 * half));
+    words[P::kRandom + 2 + half] = static_cast<uint32_t>(counter >> (32 * half));
+  }
+  words[P::kParts] = parts;
+  words[P::kPartKeys] = part_keys;
+  words[P::kPartStride] = part_stride / unit;
+  words[P::kBatches] = batches;
+  launch.grid[0] = std::min<int64_t>(tasks, target().software ? 64 : 65535);
+  if (kind == Kind::combine) tasks = batches * heads * queries * ceil_div(value_size, 4);
+  if (kind == Kind::backward_mask) {
+    const at::Tensor& grad = (operands.end() - 1)->second;
+    tasks = grad.numel();
+    for (uint32_t dim = 0; dim < 4; ++dim) words[P::kMaskSizes + dim] = grad.size(dim);
+  }
+  if (kind == Kind::combine || kind == Kind::backward_mask) {
+    const auto [groups, chunk] = chunks_of(tasks, target().workgroup);
+    words[P::kChunk] = chunk;
+    launch.grid[0] = groups;
+  }
+  words[P::kTasks] = tasks;
+  launch.param_words = P::kWords;
+  set_key(launch, Family::attention, spec);
+  launch.print = &print;
+  runtime().stream.dispatch(launch);
+  for (size_t i = 0; i < stood_in; ++i) stand_ins[i].second.copy_(stand_ins[i].first);
+}
+
+namespace {
+
+// The result has the order of the query's dimensions in memory, as PyTorch's shape function of this op says.
+at::Tensor like_query(const at::Tensor& query, int64_t value_size) {
+  if (query.size(3) == value_size) return at::empty_like(query);
+  int64_t order[] = {0, 1, 2, 3}, sizes[] = {query.size(0), query.size(1), query.size(2), value_size}, strides[4];
+  std::sort(order, order + 4, [&](int64_t a, int64_t b) {
+    return query.stride(a) != query.stride(b) ? query.stride(a) > query.stride(b) : a < b;
+  });
+  int64_t stride = 1;
+  for (int i = 3; i >= 0; --i) {
+    strides[order[i]] = stride;
+    stride *= sizes[order[i]];
+  }
+  return empty_tensor(sizes, strides, query.scalar_type());
+}
+
+// Few rows over many keys leave an adapter idle: the keys are split, and a second kernel joins the parts.
+void split(Attention& sizes) {
+  const int64_t tasks = sizes.batches * sizes.kv_heads * sizes.blocks_of(Kind::forward);
+  const int64_t wanted = target().software ? 4 : 256, least_keys = target().software ? 512 : 128;
+  const int64_t parts = std::min(wanted / tasks, sizes.keys / least_keys);
+  if (parts < 2) return;
+  sizes.part_keys = ceil_div(ceil_div(sizes.keys, parts), 32) * 32;
+  sizes.parts = ceil_div(sizes.keys, sizes.part_keys);
+}
+
+void forward(Attention sizes, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+             const at::Tensor& mask, const at::Tensor& out, const at::Tensor& log_sum) {
+  split(sizes);
+  if (sizes.parts == 1) {
+    sizes.launch(Kind::forward, {{Operand::query, query},
+                                 {Operand::key, key},
+                                 {Operand::value, value},
+                                 {Operand::out, out},
+                                 {Operand::mask, mask},
+                                 {Operand::log_sum, log_sum}});
+    return;
+  }
+  const int64_t b = sizes.batches, h = sizes.heads, q = sizes.queries, v = sizes.value_size;
+  const at::Tensor parts = empty_tensor({sizes.parts, b, h, q, v}, {}, at::kFloat),
+                   part_log_sum = empty_tensor({b, h, q, sizes.parts}, {}, at::kFloat);
+  sizes.part_stride = b * h * q * v;
+  sizes.launch(Kind::forward, {{Operand::query, query},
+                               {Operand::key, key},
+                               {Operand::value, value},
+                               {Operand::out, parts[0]},
+                               {Operand::mask, mask},
+                               {Operand::log_sum, part_log_sum}});
+  sizes.launch(Kind::combine, {{Operand::value, parts[0]},
+                               {Operand::out, out},
+                               {Operand::log_sum, log_sum},
+                               {Operand::part_log_sum, part_log_sum}});
+}
+
+using Result = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor,
+                          at::Tensor, at::Tensor>;
+
+Result attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                 const std::optional<at::Tensor>& attn_bias, double dropout_p, bool is_causal, bool return_debug_mask,
+                 std::optional<double> scale) {
+  TORCH_CHECK(query.dim() == 4 && key.dim() == 4 && value.dim() == 4,
+              "scaled_dot_product_attention on webgpu: query, key and value have four dimensions");
+  TORCH_CHECK(!return_debug_mask, "scaled_dot_product_attention on webgpu: there is no mask to return");
+  TORCH_CHECK(dropout_p <= 1, "dropout probability has to be between 0 and 1, but got ", dropout_p);
+  Attention sizes(query, key, value, dropout_p, is_causal, scale);
+  TORCH_CHECK(std::max(sizes.head_size, sizes.value_size) <= kLargestHead,
+              "scaled_dot_product_attention on webgpu: a head has at most ", kLargestHead, " elements");
+  const at::Tensor out = like_query(query, sizes.value_size);
+  const at::Tensor log_sum = empty_tensor({sizes.batches, sizes.heads, sizes.queries}, {}, at::kFloat);
+  // On the host: the backward reads them without waiting for the device.
+  const at::Tensor seed = at::scalar_tensor(0, at::kLong), counter = at::scalar_tensor(0, at::kLong);
+  if (dropout_p > 0) {
+    auto* generator = at::get_generator_or_default<Generator>(std::nullopt, default_generator());
+    const auto blocks = generator->take(sizes.random_blocks());
+    sizes.seed = blocks.seed;
+    sizes.counter = blocks.first;
+    *seed.mutable_data_ptr<int64_t>() = static_cast<int64_t>(sizes.seed);
+    *counter.mutable_data_ptr<int64_t>() = static_cast<int64_t>(sizes.counter);
+  }
+  if (key.numel() == 0 || value.numel() == 0 || query.numel() == 0) {
+    out.zero_();
+    log_sum.fill_(-INFINITY);
+  } else {
+    at::Tensor mask;
+    if (attn_bias && attn_bias->defined()) {
+      mask = attn_bias->expand({sizes.batches, sizes.heads, sizes.queries, sizes.keys});
+    }
+    forward(sizes, query, key, value, mask, out, log_sum);
+  }
+  return {out, log_sum, at::Tensor(), at::Tensor(), sizes.queries, sizes.keys, seed, counter, at::Tensor()};
+}
+
+// Sizes may be symbolic here: a compiler asks too.
+bool fits(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+          const std::optional<at::Tensor>& mask, bool enable_gqa) {
+  for (const at::Tensor* tensor : {&query, &key, &value}) {
+    if (tensor->is_nested() || tensor->dim() != 4 || tensor->sym_numel() == 0) return false;
+    if (tensor->sym_size(3) > kLargestHead || tensor->scalar_type() != query.scalar_type()) return false;
+    if (tensor->sym_size(0) != query.sym_size(0)) return false;
+  }
+  const auto dtype = query.scalar_type();
+  if (dtype != at::kFloat && dtype != at::kHalf && dtype != at::kBFloat16) return false;
+  if (key.sym_size(3) != query.sym_size(3) || key.sym_size(2) != value.sym_size(2)) return false;
+  const auto heads = query.sym_size(1), kv_heads = key.sym_size(1);
+  if (kv_heads != value.sym_size(1) || heads % kv_heads != 0) return false;
+  if (!enable_gqa && heads != kv_heads && kv_heads != 1) return false;
+  if (!mask || !mask->defined()) return true;
+  const c10::SymInt scores[] = {query.sym_size(0), heads, query.sym_size(2), key.sym_size(2)};
+  return at::is_expandable_to(mask->sym_sizes(), scores);
+}
+
+int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+               const std::optional<at::Tensor>& mask, double, bool, std::optional<double>, bool enable_gqa) {
+  const auto& context = at::globalContext();
+  // The one fused kernel goes by every name that a program may ask for one.
+  const bool may_fuse = context.userEnabledOverrideableSDP() || context.userEnabledFlashSDP();
+  if (may_fuse && fits(query, key, value, mask, enable_gqa)) return static_cast<int64_t>(at::SDPBackend::overrideable);
+  TORCH_CHECK(context.userEnabledMathSDP(), "No viable backend for scaled_dot_product_attention was found. ",
+              "This is likely due to turning off both the math kernel and the fused kernels.");
+  return static_cast<int64_t>(at::SDPBackend::math);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  native<&choose>(library, "_fused_sdp_choice");
+  native<&attention>(library, "_scaled_dot_product_fused_attention_overrideable");
+}
+
+}  // namespace
+}  // namespace torch_webgpu
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &torch_webgpu::choose)
+}  // namespace at::native

@@ -1,0 +1,96 @@
+// What factorizations are made of. Matrices are tensors [batch, rows, columns] of any strides, worked on in place.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "families/structured.h"
+
+namespace torch_webgpu {
+
+// A view of any number of batch dimensions as one; a copy where there is no such view, so never of what is written.
+at::Tensor as_batch(const at::Tensor& tensor);
+at::Tensor as_written_batch(const at::Tensor& tensor);
+at::Tensor block(const at::Tensor& a, int64_t row, int64_t rows, int64_t column, int64_t columns);
+
+// Where to cut a matrix in two: at a multiple of `leaf`, what a kernel takes whole.
+inline int64_t head_of(int64_t size, int64_t leaf) { return leaf * std::max<int64_t>(1, size / leaf / 2); }
+
+// LAPACK has no half precision; `name` is what the CPU's error says.
+void check_lapack_dtype(const at::Tensor& tensor, const char* name);
+
+// b = a^-1 b, of the upper or the lower triangle of a; the diagonal counts as ones when `unit`.
+void solve_triangular(const at::Tensor& a, const at::Tensor& b, bool upper, bool unit = false);
+// out -= a b
+void subtract_product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
+
+// Outputs whose strides are the op's, not the caller's: where out= has others, the op works on a tensor of its own.
+template <class Op, size_t Outputs>
+struct Proxied final : Structured<Op, Outputs> {
+  using Base = Structured<Op, Outputs>;
+  using Base::Base;
+
+  void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides,
+                          at::TensorOptions options) override {
+    Base::set_output_raw_strided(index, sizes, strides, options);
+    at::Tensor& output = this->outputs[index];
+    if (this->form == Form::functional || strides.empty() || output.strides() == strides) return;
+    given[index] = output;
+    output = empty_tensor(sizes, strides, output.scalar_type());
+  }
+  void finish() {
+    for (size_t i = 0; i < Outputs; ++i) {
+      if (given[i].defined()) given[i].copy_(this->outputs[i]);
+    }
+  }
+
+  std::array<at::Tensor, Outputs> given;
+};
+
+// The forms of an op whose implementation in PyTorch consists of other ops and of stubs, and runs on any device that
+// has those. Op is at::native::structured_<op>_out.
+template <class Op, class Meta = decltype(&Op::meta), class Impl = decltype(&Op::impl)>
+struct Composed;
+
+template <class Op, class Base, class... Args, class... All>
+struct Composed<Op, void (Base::*)(Args...), void (Op::*)(All...)> {
+  static constexpr size_t kOutputs = sizeof...(All) - sizeof...(Args);
+  template <size_t>
+  using Result = at::Tensor;
+  template <size_t>
+  using Out = at::Tensor&;
+  template <class... T>
+  using OneOrTuple = std::conditional_t<sizeof...(T) == 1, std::tuple_element_t<0, std::tuple<T...>>, std::tuple<T...>>;
+
+  template <class Indices>
+  struct Forms;
+  template <size_t... I>
+  struct Forms<std::index_sequence<I...>> {
+    static OneOrTuple<Result<I>...> functional(Args... args) {
+      Proxied<Op, kOutputs> op(Form::functional);
+      op.meta(args...);
+      op.impl(args..., op.outputs[I]...);
+      return {op.outputs[I]...};
+    }
+    static OneOrTuple<Out<I>...> out(Args... args, Out<I>... out) {
+      Proxied<Op, kOutputs> op(Form::out);
+      op.outputs = {out...};
+      op.meta(args...);
+      op.impl(args..., op.outputs[I]...);
+      op.finish();
+      return OneOrTuple<Out<I>...>(out...);
+    }
+  };
+  using Registered = Forms<std::make_index_sequence<kOutputs>>;
+};
+
+#define COMPOSED(name, out_overload)                                         \
+  {                                                                          \
+    using Forms = Composed<at::native::structured_##name##_out>::Registered; \
+    native<&Forms::functional>(library, #name);                              \
+    native<&Forms::out>(library, #name "." #out_overload);                   \
+  }
+
+}  // namespace torch_webgpu

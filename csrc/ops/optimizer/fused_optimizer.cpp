@@ -1,0 +1,151 @@
+// Optimizers with fused=True: one launch per parameter and step.
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/item.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "families/launch.h"
+#include "families/program.h"
+
+namespace torch_webgpu {
+namespace {
+
+constexpr Program kStep = make_program(
+    "fused_optimizer", "fused_optimizer", "T:param! T:gradient! T:first! T:second! T:most! T:step T:rate T:scale",
+    "rate_bits beta1_bits dampening_bits beta2_bits rest2_bits log_beta1_bits log_beta2_bits decay_bits eps_bits");
+
+// Bits of VARIANT, as wgsl/optimizer/fused_optimizer.wgsl names them.
+enum : uint32_t {
+  kAdam = 0,
+  kAdamW = 1,
+  kSGD = 2,
+  kAmsgrad = 4,
+  kMaximize = 8,
+  kNesterov = 16,
+  kFirst = 32,
+  kScaled = 64,
+  kRateInTensor = 128,
+  kMomentum = 256
+};
+
+int64_t bits_of(double value) {
+  const auto number = static_cast<float>(value);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &number, sizeof(bits));
+  return bits;
+}
+
+// What all parameters of a call share.
+struct Step {
+  uint32_t variant;
+  double beta1, dampening, beta2, decay, eps;  // of SGD beta1 is the momentum
+  at::Tensor rate_tensor, scale;
+  double rate = 0;
+
+  void set_rate(double value) { rate = value; }
+  void set_rate(const at::Tensor& value) {
+    if (value.device().type() != kDeviceType) return set_rate(value.item<double>());
+    rate_tensor = value;
+    variant |= kRateInTensor;
+  }
+  // The gradients' scale and whether one of them overflowed, side by side.
+  void set_scale(const std::optional<at::Tensor>& given_scale, const std::optional<at::Tensor>& found) {
+    const bool has_scale = given_scale && given_scale->defined(), has_found = found && found->defined();
+    if (!has_scale && !has_found) return;
+    const at::Tensor one = has_scale ? given_scale->flatten() : at::ones({1}, found->options());
+    const at::Tensor other = has_found ? found->flatten() : at::zeros({1}, given_scale->options());
+    scale = at::stack({one.to(at::kFloat), other.to(at::kFloat)}).flatten();
+    variant |= kScaled;
+  }
+};
+
+// In memory order: all of a parameter's tensors share one dense layout, or are worked on in copies.
+void update(const Step& step, const at::Tensor& param, const at::Tensor& gradient, const at::Tensor& first,
+            const at::Tensor& second, const at::Tensor& most, const at::Tensor& count) {
+  if (param.numel() == 0) return;
+  TORCH_CHECK(at::isFloatingType(param.scalar_type()), "fused optimizers take floating point parameters, not ",
+              param.scalar_type());
+  const at::Tensor tensors[] = {param, gradient, first, second, most};
+  at::Tensor used[5];
+  bool dense = param.is_non_overlapping_and_dense();
+  for (const auto& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    TORCH_CHECK(tensor.device().type() == kDeviceType && tensor.sizes() == param.sizes(),
+                "params, grads and states must be on one device and have one shape");
+    dense = dense && tensor.strides() == param.strides();
+  }
+  for (int i = 0; i < 5; ++i) {
+    if (tensors[i].defined()) used[i] = dense ? tensors[i] : tensors[i].clone(at::MemoryFormat::Contiguous);
+  }
+  // In pieces that fit a binding: all tensors are dense, and walked in the order of memory.
+  const int64_t size = param.numel(), most_at_once = static_cast<int64_t>(max_binding_bytes() / 4) - 64;
+  for (int64_t begin = 0; begin < size; begin += most_at_once) {
+    const int64_t length = std::min(most_at_once, size - begin);
+    const auto piece = [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || length == size) return tensor;
+      return at::native::as_strided_tensorimpl(tensor, {length}, {1}, tensor.storage_offset() + begin);
+    };
+    run(kStep, at::kFloat, {length, 8},
+        {piece(used[0]), piece(used[1]), piece(used[2]), piece(used[3]), piece(used[4]), count, step.rate_tensor,
+         step.scale},
+        {bits_of(step.rate), bits_of(step.beta1), bits_of(step.dampening), bits_of(step.beta2), bits_of(1 - step.beta2),
+         bits_of(std::log(step.beta1)), bits_of(std::log(step.beta2)), bits_of(step.decay), bits_of(step.eps)},
+        step.variant);
+  }
+  for (int i = 0; i < 5 && !dense; ++i) {
+    if (tensors[i].defined()) tensors[i].copy_(used[i]);
+  }
+}
+
+at::Tensor at_or_none(at::TensorList tensors, size_t i) { return i < tensors.size() ? tensors[i] : at::Tensor(); }
+
+template <uint32_t Mode, class Rate>
+void adam(at::TensorList params, at::TensorList gradients, at::TensorList first, at::TensorList second,
+          at::TensorList most, at::TensorList steps, Rate rate, double beta1, double beta2, double decay, double eps,
+          bool amsgrad, bool maximize, const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& found) {
+  Step step{
+      Mode | (amsgrad ? kAmsgrad : 0u) | (maximize ? kMaximize : 0u), beta1, 1 - beta1, beta2, decay, eps, {}, {}};
+  step.set_rate(rate);
+  step.set_scale(scale, found);
+  for (size_t i = 0; i < params.size(); ++i) {
+    update(step, params[i], gradients[i], first[i], second[i], amsgrad ? most[i] : at::Tensor(), steps[i]);
+  }
+}
+
+template <class Rate>
+void sgd(at::TensorList params, at::TensorList gradients, at::TensorList momenta, double decay, double momentum,
+         Rate rate, double dampening, bool nesterov, bool maximize, bool is_first,
+         const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& found) {
+  Step step{kSGD | (nesterov ? kNesterov : 0u) | (maximize ? kMaximize : 0u) | (is_first ? kFirst : 0u) |
+                (momentum != 0 ? kMomentum : 0u),
+            momentum,
+            1 - dampening,
+            0,
+            decay,
+            0,
+            {},
+            {}};
+  step.set_rate(rate);
+  step.set_scale(scale, found);
+  for (size_t i = 0; i < params.size(); ++i) {
+    update(step, params[i], gradients[i], momentum != 0 ? at_or_none(momenta, i) : at::Tensor(), {}, {}, {});
+  }
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("_fused_adam_", &adam<kAdam, double>);
+  library.impl("_fused_adam_.tensor_lr", &adam<kAdam, const at::Tensor&>);
+  library.impl("_fused_adamw_", &adam<kAdamW, double>);
+  library.impl("_fused_adamw_.tensor_lr", &adam<kAdamW, const at::Tensor&>);
+  library.impl("_fused_sgd_", &sgd<double>);
+  library.impl("_fused_sgd_.tensor_lr", &sgd<const at::Tensor&>);
+}
+
+}  // namespace
+}  // namespace torch_webgpu

@@ -1,5 +1,0 @@
-// What nearly every file of ops/ and device/ includes.
-#pragma once
-#include <ATen/TensorIterator.h>
-#include <ATen/core/Tensor.h>
-#include <torch/library.h>

@@ -1,0 +1,136 @@
+// Counting by value: bincount, histc, histogram and histogramdd. PyTorch's own functions check and make edges, and call
+// the stubs that are registered here.
+#include <ATen/Context.h>
+#include <ATen/native/Histogram.h>
+#include <ATen/ops/_histogramdd_bin_edges_native.h>
+#include <ATen/ops/_histogramdd_from_bin_cts_native.h>
+#include <ATen/ops/_histogramdd_from_bin_tensors_native.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
+#include <ATen/ops/histc_native.h>
+#include <ATen/ops/histogram_native.h>
+#include <torch/library.h>
+
+#include "families/program.h"
+#include "families/tensor.h"
+#include "ops/native.h"
+
+namespace torch_webgpu {
+namespace {
+
+constexpr Program kPlace =
+    make_program("histogram", "histogram_place", "T:input T:edges u:index!", "bins dimensions dimension");
+constexpr Program kCount = make_program("histogram", "histogram", "u:index T:weights a:counts!", "bins");
+
+at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType dtype) {
+  at::Tensor result = empty_tensor(sizes, {}, dtype);
+  return result.zero_();
+}
+
+// Sums of `weights` where defined, else counts, of the bins in the int32 `index`.
+at::Tensor count(const at::Tensor& index, const at::Tensor& weights, int64_t bins) {
+  const bool weighted = weights.defined();
+  if (weighted) at::Context::alertNotDeterministic("histogram with weights");  // floats, added in any order
+  at::Tensor counts = zeros({bins}, weighted ? at::kFloat : at::kInt);
+  run(kCount, at::kFloat, {index.numel()}, {index, weighted ? weights.contiguous() : weights, counts}, {bins},
+      weighted ? 1 : 0);
+  return counts;
+}
+
+at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& weights, int64_t minlength) {
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isIntegralType(self.scalar_type(), /*includeBool=*/false),
+                              "\"bincount_cpu\" not implemented for '", toString(self.scalar_type()), "'");
+  TORCH_CHECK(minlength >= 0, "minlength should be >= 0");
+  if (self.dim() == 1 && self.numel() == 0) return zeros({minlength}, at::kLong);
+  const char* const refusal = "bincount only supports 1-d non-negative integral inputs.";
+  TORCH_CHECK(self.dim() == 1 && at::amin(self).item<int64_t>() >= 0, refusal);
+  const bool weighted = weights && weights->defined();
+  TORCH_CHECK(!weighted || (weights->dim() == 1 && weights->size(0) == self.size(0)),
+              "weights should be 1-d and have the same length as input");
+  // Sums of all other weights are float64 on the CPU.
+  if (weighted && weights->scalar_type() != at::kFloat) check_storable(at::kDouble);
+  const int64_t bins = std::max(at::amax(self).item<int64_t>() + 1, minlength);
+  const at::Tensor counts = count(self.to(at::kInt).contiguous(), weighted ? *weights : at::Tensor(), bins);
+  return weighted ? counts : counts.to(at::kLong);
+}
+
+void histogramdd(const at::Tensor& self, const std::optional<at::Tensor>& weight, bool density, at::Tensor& hist,
+                 const at::TensorList& edges, bool by_division) {
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(self.scalar_type()), "\"histogram_cpu\" not implemented for '",
+                              toString(self.scalar_type()), "'");
+  const int64_t dimensions = self.size(-1), rows = dimensions == 0 ? 0 : self.numel() / dimensions;
+  const at::Tensor input = self.contiguous(), index = zeros({rows}, at::kInt);
+  const uint32_t rounding = self.scalar_type() == at::kHalf ? 2 : self.scalar_type() == at::kBFloat16 ? 4 : 0;
+  for (int64_t dim = 0; dim < dimensions; ++dim) {
+    run(kPlace, at::kFloat, {rows}, {input, edges[dim].contiguous(), index}, {edges[dim].numel() - 1, dimensions, dim},
+        rounding | (by_division ? 1 : 0));
+  }
+  const at::Tensor weights = weight && weight->defined() ? weight->reshape({rows}) : at::Tensor();
+  hist.copy_(count(index, weights, hist.numel()).view(hist.sizes()));
+  if (!density) return;
+  hist.div_(hist.sum());
+  for (int64_t dim = 0; dim < dimensions; ++dim) {
+    std::vector<int64_t> shape(dimensions, 1);
+    shape[dim] = edges[dim].numel() - 1;
+    hist.div_(edges[dim].diff().view(shape));
+  }
+}
+
+void by_edges(const at::Tensor& self, const std::optional<at::Tensor>& weight, bool density, at::Tensor& hist,
+              const at::TensorList& edges) {
+  histogramdd(self, weight, density, hist, edges, false);
+}
+
+// With a local search the CPU corrects its division by the edges, which comes to finding the bin among them.
+void by_division(const at::Tensor& self, const std::optional<at::Tensor>& weight, bool density, at::Tensor& hist,
+                 const at::TensorList& edges, bool local_search) {
+  histogramdd(self, weight, density, hist, edges, !local_search);
+}
+
+void outer_edges(const at::Tensor& input, const int64_t count, std::vector<double>& left, std::vector<double>& right) {
+  const at::Tensor low = at::amin(input, {0}).cpu().to(at::kDouble), high = at::amax(input, {0}).cpu().to(at::kDouble);
+  for (int64_t i = 0; i < count; ++i) {
+    left[i] = low[i].item<double>();
+    right[i] = high[i].item<double>();
+  }
+}
+
+using Pair = std::tuple<at::Tensor, at::Tensor>;
+using PairOut = std::tuple<at::Tensor&, at::Tensor&>;
+using Range = std::optional<at::ArrayRef<double>>;
+using Weight = std::optional<at::Tensor>;
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  native<&bincount>(library, "bincount");
+  native<&at::native::histogram_histc>(library, "histc");
+  native<&at::native::histogram_histc_out>(library, "histc.out");
+  library.impl(
+      "histogram.bins_tensor",
+      static_cast<Pair (*)(const at::Tensor&, const at::Tensor&, const Weight&, bool)>(&at::native::histogram));
+  library.impl(
+      "histogram.bins_tensor_out",
+      static_cast<PairOut (*)(const at::Tensor&, const at::Tensor&, const Weight&, bool, at::Tensor&, at::Tensor&)>(
+          &at::native::histogram_out));
+  library.impl("histogram.bin_ct",
+               static_cast<Pair (*)(const at::Tensor&, int64_t, Range, const Weight&, bool)>(&at::native::histogram));
+  library.impl(
+      "histogram.bin_ct_out",
+      static_cast<PairOut (*)(const at::Tensor&, int64_t, Range, const Weight&, bool, at::Tensor&, at::Tensor&)>(
+          &at::native::histogram_out));
+  native<&at::native::histogramdd_bin_edges>(library, "_histogramdd_bin_edges");
+  library.impl("_histogramdd_from_bin_cts",
+               static_cast<at::Tensor (*)(const at::Tensor&, at::IntArrayRef, Range, const Weight&, bool)>(
+                   &at::native::_histogramdd));
+  library.impl(
+      "_histogramdd_from_bin_tensors",
+      static_cast<at::Tensor (*)(const at::Tensor&, at::TensorList, const Weight&, bool)>(&at::native::_histogramdd));
+}
+
+}  // namespace
+}  // namespace torch_webgpu
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(histogramdd_stub, &torch_webgpu::by_edges)
+REGISTER_PRIVATEUSE1_DISPATCH(histogramdd_linear_stub, &torch_webgpu::by_division)
+REGISTER_PRIVATEUSE1_DISPATCH(histogram_select_outer_bin_edges_stub, &torch_webgpu::outer_edges)
+}  // namespace at::native

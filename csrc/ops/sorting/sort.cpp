@@ -1,0 +1,303 @@
+#include "ops/sorting/sort.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/native/ReduceOpsUtils.h>
+#include <ATen/native/SortingUtils.h>
+#include <ATen/ops/sort_meta.h>
+#include <ATen/ops/topk_meta.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "families/launch.h"
+#include "families/program.h"
+#include "families/structured.h"
+#include "ops/native.h"
+#include "ops/sorting/scan.h"
+
+namespace torch_webgpu {
+namespace {
+
+struct KeyRow {
+  Program all;    // the keys of all elements
+  Program first;  // of the first few of each block, with their indices
+  Program few;    // sorts lines of a few elements
+  Program group;  // sorts what fits in workgroup memory
+  Program merge;  // sorts by one invocation
+};
+
+constexpr KeyRow key_row(const char* text) {
+  return {
+      make_program("sort", "sort_keys", "T:input u:keys!", "length inner", text, "sort_key"),
+      make_program("topk", "topk", "T:input u:keys! u:indices!", "length inner blocks span taken", text, "sort_key"),
+      make_program("sort", "sort_short", "T:input T:values! i:indices!", "length inner first taken", text, "sort_key"),
+      make_grouped(make_program("sort", "sort_group", "T:input u:chosen u:next! T:values! i:indices!",
+                                "length inner width blocks size first taken", text, "sort_key")),
+      make_program("sort", "sort_merge", "T:input u:chosen u:order! u:next! T:values! i:indices!",
+                   "length inner width blocks span sorted first taken", text, "sort_key")};
+}
+
+constexpr KeyRow kFloatKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(float_key(a), 0u); }");
+constexpr KeyRow kHalfKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(half_key(a), 0u); }");
+constexpr KeyRow kBFloatKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(float_key(a) >> 16u, 0u); }");
+constexpr KeyRow kLongKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(a.x, a.y ^ 0x80000000u); }");
+constexpr KeyRow kIntKeys =
+    key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(bitcast<u32>(a) ^ 0x80000000u, 0u); }");
+constexpr KeyRow kShortKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a + 32768), 0u); }");
+constexpr KeyRow kCharKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a + 128), 0u); }");
+constexpr KeyRow kByteKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a), 0u); }");
+
+constexpr Program kRank = make_program("sort", "sort_rank", "u:keys u:order!", "length");
+constexpr Program kRadix = make_program("sort", "sort_radix", "u:keys u:order u:counts! u:moved_keys! u:moved_order!",
+                                        "length blocks span shift");
+constexpr Program kTake = make_program("sort", "sort_take", "T:input u:order u:chosen T:values! i:indices!",
+                                       "length inner width first taken");
+
+const KeyRow& key_row_of(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kHalf: return kHalfKeys;
+    case at::kBFloat16: return kBFloatKeys;
+    case at::kLong: return kLongKeys;
+    case at::kInt: return kIntKeys;
+    case at::kShort: return kShortKeys;
+    case at::kChar: return kCharKeys;
+    case at::kByte:
+    case at::kBool: return kByteKeys;
+    default: return kFloatKeys;
+  }
+}
+
+// How the elements of a dtype become keys.
+struct KeyKind {
+  KeyKind(at::ScalarType dtype, bool descending)
+      : row(key_row_of(dtype)),
+        compute(dtype == at::kBool ? at::kByte : dtype),
+        words(dtype == at::kLong ? 2 : 1),
+        bits(8 * static_cast<int64_t>(c10::elementSize(dtype))),
+        variant(static_cast<uint32_t>(2 * words + (descending ? 1 : 0))) {}
+  const KeyRow& row;
+  const at::ScalarType compute;
+  const int64_t words, bits;
+  const uint32_t variant;
+};
+
+at::Tensor words_of(int64_t count) { return empty_tensor({count}, {}, at::kInt); }
+
+at::Tensor radix_order(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
+  const int64_t total = lines.count * lines.length;
+  // Counters are few against the elements: wide digits only where blocks are long.
+  const bool wide = target().software && lines.length >= 1024;
+  const int64_t bits = wide ? 8 : 4, digits = int64_t{1} << bits;
+  const int64_t wanted = std::max<int64_t>(parallel_tasks() / lines.count, 1);
+  const int64_t span = std::max(block_span(lines.length, wanted), std::min(lines.length, 4 * digits));
+  const int64_t blocks = (lines.length + span - 1) / span;
+  const Tasks tasks{lines.count * blocks, span};
+  const at::Tensor counts = words_of(tasks.count * digits);
+  at::Tensor order = words_of(total), moved_order = words_of(total), moved_keys = words_of(total * kind.words);
+  for (int64_t shift = 0; shift < kind.bits; shift += bits) {
+    const auto params = {lines.length, blocks, span, shift};
+    const auto variant = static_cast<uint32_t>(bits | kind.words << 4 | (shift == 0 ? 128 : 0));
+    run(kRadix, at::kInt, tasks, {keys, {}, counts, {}, {}}, params, variant);
+    run(kRadix, at::kInt, tasks,
+        {keys, shift == 0 ? at::Tensor() : order, running_counts(counts), moved_keys, moved_order}, params,
+        variant | 64);
+    std::swap(keys, moved_keys);
+    std::swap(order, moved_order);
+  }
+  return order;
+}
+
+at::Tensor order_by(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
+  const int64_t total = lines.count * lines.length;
+  TORCH_CHECK(total < (int64_t{1} << 31), "webgpu: sort: more than 2^31 elements");
+  constexpr int64_t kFewest = 32, kCompared = int64_t{1} << 17;
+  if (lines.length > kFewest && total * lines.length > kCompared) return radix_order(std::move(keys), kind, lines);
+  at::Tensor order = words_of(total);
+  run(kRank, at::kInt, {total, lines.length}, {keys, order}, {lines.length}, static_cast<uint32_t>(kind.words));
+  return order;
+}
+
+constexpr int64_t kShort = 32;                    // elements of a line whose rank is counted
+constexpr int64_t kGroup = 1024;                  // elements that fit in workgroup memory, with an index each
+constexpr int64_t kMerged = 1 << 14;              // elements that are merged sooner than launches are made
+constexpr int64_t kFew = 64, kScanned = 1 << 14;  // what is chosen by insertion, and how long a line is worth it
+
+// The indices of each block's first elements, in order, and how many those are for each line.
+at::Tensor choose(const at::Tensor& input, const KeyKind& kind, const Lines& lines, int64_t taken, int64_t& width) {
+  const int64_t wanted = std::max<int64_t>(parallel_tasks() / lines.count, 1);
+  const int64_t span = std::max(block_span(lines.length, wanted), 8 * taken);
+  const int64_t blocks = (lines.length + span - 1) / span;
+  width = blocks * taken;
+  const at::Tensor keys = words_of(lines.count * width * kind.words), chosen = words_of(lines.count * width);
+  run(kind.row.first, kind.compute, {lines.count * blocks, span}, {input, keys, chosen},
+      {lines.length, lines.inner, blocks, span, taken}, kind.variant);
+  return chosen;
+}
+
+// Sorts `width` elements of each line, all or those chosen, in rounds: the first of each block go on to the next.
+void sort_groups(const at::Tensor& input, const KeyKind& kind, const Lines& lines, at::Tensor chosen, int64_t width,
+                 int64_t first, int64_t taken, const at::Tensor& values, const at::Tensor& indices) {
+  const at::Tensor result = values.is_contiguous() ? values : empty_tensor(values.sizes(), {}, values.scalar_type());
+  const at::Tensor places = indices.is_contiguous() ? indices : empty_tensor(indices.sizes(), {}, at::kLong);
+  if (lines.length <= kShort) {
+    run(kind.row.few, kind.compute, {lines.count * lines.length, lines.length}, {input, result, places},
+        {lines.length, lines.inner, first, taken}, kind.variant);
+  } else {
+    const int64_t needed = first + taken;
+    const bool merges = target().software;
+    const int64_t most = !merges ? kGroup : chosen.defined() ? 16 * needed : width;  // of the last round
+    const auto round = [&](const at::Tensor& next, int64_t begin, int64_t count) {
+      uint32_t bits = 0;
+      while ((int64_t{1} << bits) < std::min(width, kGroup)) ++bits;
+      const bool last = !next.defined();
+      const int64_t span = !merges ? int64_t{1} << bits : last ? width : 8 * needed, blocks = (width + span - 1) / span;
+      const at::Tensor out = last ? result : at::Tensor(), out_places = last ? places : at::Tensor();
+      const uint32_t variant = kind.variant | (chosen.defined() ? 8u : 0u) | (last ? 16u : 0u);
+      const Tasks tasks{lines.count * blocks, span * bits};
+      if (merges) {
+        const at::Tensor order = words_of(tasks.count * span * 2);
+        run(kind.row.merge, kind.compute, tasks, {input, chosen, order, next, out, out_places},
+            {lines.length, lines.inner, width, blocks, span, chosen.defined() ? needed : 1, begin, count}, variant);
+      } else {
+        run(kind.row.group, kind.compute, tasks, {input, chosen, next, out, out_places},
+            {lines.length, lines.inner, width, blocks, span, begin, count}, variant | bits << 8);
+      }
+    };
+    while (width > most) {
+      const int64_t span = merges ? 8 * needed : kGroup, left = (width + span - 1) / span * needed;
+      const at::Tensor next = words_of(lines.count * left);
+      round(next, 0, needed);
+      chosen = next;
+      width = left;
+    }
+    round({}, first, taken);
+  }
+  if (!result.is_same(values)) values.copy_(result);
+  if (!places.is_same(indices)) indices.copy_(places);
+}
+
+}  // namespace
+
+at::Tensor sorted_order(const at::Tensor& input, const Lines& lines, bool descending) {
+  const KeyKind kind(input.scalar_type(), descending);
+  const int64_t total = lines.count * lines.length;
+  const at::Tensor keys = words_of(total * kind.words);
+  run(kind.row.all, kind.compute, {total}, {input, keys}, {lines.length, lines.inner}, kind.variant);
+  return order_by(keys, kind, lines);
+}
+
+void sort_into(const at::Tensor& self, int64_t dim, bool descending, int64_t first, int64_t taken,
+               const at::Tensor& values, const at::Tensor& indices) {
+  if (values.numel() == 0) return;
+  const at::Tensor input = self.contiguous();
+  const Lines lines(self, dim);
+  const KeyKind kind(self.scalar_type(), descending);
+  const int64_t needed = first + taken;
+  const bool few = needed <= kFew && lines.length >= 16 * needed;
+  const int64_t scanned = target().software ? kGroup : kScanned;
+  const bool scan = few && (lines.count >= parallel_tasks() || lines.length > scanned);
+  at::Tensor chosen;
+  int64_t width = lines.length;
+  if (scan) chosen = choose(input, kind, lines, needed, width);
+  const bool is_ordered = scan && width == needed;
+  const bool in_rounds = target().software ? scan : needed <= kGroup / 2;
+  const bool in_one = width <= kGroup && (!target().software || lines.count * width <= kMerged);
+  if (!is_ordered && (in_one || in_rounds || lines.length <= kShort)) {
+    sort_groups(input, kind, lines, std::move(chosen), width, first, taken, values, indices);
+    return;
+  }
+  const at::Tensor order = is_ordered ? at::Tensor() : sorted_order(input, lines, descending);
+  const at::ScalarType dtype = self.scalar_type(), stored = word_dtype(dtype);
+  const at::Tensor result =
+      stored == dtype && values.is_contiguous() ? values : empty_tensor(values.sizes(), {}, stored);
+  const at::Tensor places = indices.is_contiguous() ? indices : empty_tensor(indices.sizes(), {}, at::kLong);
+  run(kTake, dtype, {lines.count * taken}, {input, order, chosen, result, places},
+      {lines.length, lines.inner, width, first, taken}, (order.defined() ? 1 : 0) | (chosen.defined() ? 2 : 0));
+  if (!result.is_same(values)) values.copy_(result);
+  if (!places.is_same(indices)) indices.copy_(places);
+}
+
+namespace {
+
+using Pair = std::tuple<at::Tensor, at::Tensor>;
+using PairOut = std::tuple<at::Tensor&, at::Tensor&>;
+
+using SortMeta = Structured<at::meta::structured_sort_stable, 2>;
+
+void sort(SortMeta& op, const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending) {
+  TORCH_CHECK(!self.is_complex(), " Sort does not support complex dtypes on CPU");
+  op.meta(self, stable, dim, descending);
+  sort_into(self, dim, descending, 0, self.dim() ? self.size(dim) : 1, op.outputs[0], op.outputs[1]);
+}
+
+Pair sort_stable(const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending) {
+  SortMeta op(Form::functional);
+  sort(op, self, stable, dim, descending);
+  return {op.outputs[0], op.outputs[1]};
+}
+
+PairOut sort_stable_out(const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending,
+                        at::Tensor& values, at::Tensor& indices) {
+  SortMeta op(Form::out);
+  op.outputs = {values, indices};
+  sort(op, self, stable, dim, descending);
+  return {values, indices};
+}
+
+using TopkMeta = Structured<at::meta::structured_topk, 2>;
+
+void take_top(TopkMeta& op, const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
+  TORCH_CHECK(!self.is_complex(), "topk does not support complex dtypes on CPU");
+  TORCH_CHECK(self.scalar_type() != at::kBool, "topk does not support bool dtypes on CPU");
+  op.meta(self, k, dim, largest, sorted);
+  if (self.dim() == 0) {  // its one value, also as the first none
+    op.outputs[0].copy_(self);
+    op.outputs[1].zero_();
+    return;
+  }
+  sort_into(self, dim, largest, 0, k, op.outputs[0], op.outputs[1]);
+}
+
+Pair topk(const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
+  TopkMeta op(Form::functional);
+  take_top(op, self, k, dim, largest, sorted);
+  return {op.outputs[0], op.outputs[1]};
+}
+
+PairOut topk_out(const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, at::Tensor& values,
+                 at::Tensor& indices) {
+  TopkMeta op(Form::out);
+  op.outputs = {values, indices};
+  take_top(op, self, k, dim, largest, sorted);
+  return {values, indices};
+}
+
+PairOut kthvalue_out(const at::Tensor& self, int64_t k, int64_t dim, bool keepdim, at::Tensor& values,
+                     at::Tensor& indices) {
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  at::native::zero_numel_check_dims(self, dim, "kthvalue()");
+  TORCH_CHECK(k >= 1 && k <= (self.dim() > 0 ? self.size(dim) : 1),
+              "kthvalue(): selected number k out of range for dimension ", dim);
+  at::assert_no_overlap(self, values);
+  at::native::_reduction_with_indices_allocate_or_resize_output(values, indices, self, dim, keepdim);
+  TORCH_CHECK_NOT_IMPLEMENTED(self.scalar_type() != at::kBool || self.dim() == 0,
+                              "\"kthvalue_cpu\" not implemented for 'Bool'");
+  sort_into(self, dim, false, k - 1, 1, values, indices);
+  if (!keepdim && self.dim() > 0) {
+    values.squeeze_(dim);
+    indices.squeeze_(dim);
+  }
+  return {values, indices};
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  native<&sort_stable>(library, "sort.stable");
+  native<&sort_stable_out>(library, "sort.values_stable");
+  native<&topk>(library, "topk");
+  native<&topk_out>(library, "topk.values");
+  native<&kthvalue_out>(library, "kthvalue.values");
+}
+
+}  // namespace
+}  // namespace torch_webgpu

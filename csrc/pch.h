@@ -1,0 +1,5 @@
+// What nearly every file of families/, ops/ and device/ includes.
+#pragma once
+#include <ATen/TensorIterator.h>
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
