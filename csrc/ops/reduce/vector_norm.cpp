@@ -29,7 +29,7 @@ constexpr ReduceRow kRoot     {"norm", "f",    "0.0",       "a * a",            
 constexpr ReduceRow kLargest  {"norm", "f",    "0.0",       "abs(a)",                           "return Acc(max(p.x, q.x));", "p.x"};
 constexpr ReduceRow kSmallest {"norm", "f",    "highest()", "abs(a)",                           "return Acc(min(p.x, q.x));", "p.x"};
 constexpr ReduceRow kPower    {"norm", "f",    "0.0",       "norm_power(abs(a), scalar())",     ADDED,                        "norm_power(p.x, 1.0 / scalar())",
-                               ReduceRow::value, nullptr, ReduceRow::value, "norms"};
+                               ReduceRow::value, nullptr, ReduceRow::value, "power"};
 // clang-format on
 
 constexpr PointwiseRow kScale = make_row("renorm", "select(1.0, s0 / (a + 1e-7), gt(a, s0))");
