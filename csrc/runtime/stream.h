@@ -13,6 +13,7 @@
 #include "runtime/bind_group_cache.h"
 #include "runtime/buffer_pool.h"
 #include "runtime/device.h"
+#include "runtime/event.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/launch.h"
 
@@ -23,23 +24,6 @@ class Tape;
 struct StreamStats {
   uint64_t dispatches = 0, copies = 0, submits = 0, uploads = 0, readbacks = 0;
   uint64_t bind_group_hits = 0, bind_group_misses = 0, kernels_compiled = 0, kernels_cached = 0, kernel_bytes = 0;
-};
-
-// A point in the stream: complete once all that was recorded before it has run.
-class Event {
- public:
-  explicit Event(bool timing) : timing(timing) {}
-  const bool timing;
-
- private:
-  friend class Stream;
-  struct Completion {
-    bool done = false;
-    double host_time_ms = 0;
-  };
-  std::shared_ptr<Completion> completion_;  // empty until recorded
-  WGPUFuture future_{};
-  int query_ = -1;  // slot of the timestamp, where the adapter has them
 };
 
 class Stream {

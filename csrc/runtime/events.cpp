@@ -1,0 +1,120 @@
+// The part of Stream that records, waits for and times events.
+#include <chrono>
+#include <utility>
+
+#include "runtime/error.h"
+#include "runtime/stream.h"
+
+namespace torch_webgpu {
+namespace {
+
+constexpr int kQueries = 1024;  // of one query set
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+bool Stream::is_idle() {
+  Event now(false);
+  record(now);
+  return is_complete(now);
+}
+
+void Stream::add_queries() {
+  WGPUQuerySetDescriptor descriptor{};
+  descriptor.type = WGPUQueryType_Timestamp;
+  descriptor.count = kQueries;
+  const int first = static_cast<int>(queries_.size()) * kQueries;
+  queries_.push_back(device_.api.DeviceCreateQuerySet(device_.handle, &descriptor));
+  for (int query = first + kQueries - 1; query >= first; --query) free_queries_.push_back(query);
+}
+
+void Stream::write_timestamp(Event& event) {
+  if (!device_.has_timestamps) return;
+  if (event.query_ < 0) {
+    if (free_queries_.empty()) add_queries();
+    event.query_ = free_queries_.back();
+    free_queries_.pop_back();
+  }
+  WGPUPassTimestampWrites timestamps{};
+  timestamps.querySet = queries_[event.query_ / kQueries];
+  timestamps.beginningOfPassWriteIndex = WGPU_QUERY_SET_INDEX_UNDEFINED;
+  timestamps.endOfPassWriteIndex = static_cast<uint32_t>(event.query_ % kQueries);
+  WGPUComputePassDescriptor descriptor{};
+  descriptor.timestampWrites = &timestamps;
+  auto* pass = device_.api.CommandEncoderBeginComputePass(encoder(), &descriptor);
+  device_.api.ComputePassEncoderEnd(pass);
+  device_.api.ComputePassEncoderRelease(pass);
+}
+
+void Stream::record(Event& event) {
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  end_pass();
+  if (event.timing) write_timestamp(event);
+  submit();
+  submit_writes();
+  mark(event);
+  device_.poll();  // lets go of the events before it that nobody asked about
+}
+
+// The callback owns its share of the completion: after a loss it may come when nobody waits any more.
+void Stream::mark(Event& event) {
+  event.completion_ = std::make_shared<Event::Completion>();
+  WGPUQueueWorkDoneCallbackInfo callback{};
+  callback.mode = WGPUCallbackMode_AllowProcessEvents;
+  callback.userdata1 = new std::shared_ptr<Event::Completion>(event.completion_);
+  callback.callback = [](WGPUQueueWorkDoneStatus, WGPUStringView, void* data, void*) {
+    const std::unique_ptr<std::shared_ptr<Event::Completion>> completion(
+        static_cast<std::shared_ptr<Event::Completion>*>(data));
+    (*completion)->host_time_ms = now_ms();
+    (*completion)->done = true;
+  };
+  event.future_ = device_.api.QueueOnSubmittedWorkDone(device_.queue, callback);
+}
+
+bool Stream::is_complete(Event& event) {
+  const std::lock_guard guard(mutex_);
+  if (!event.completion_ || event.completion_->done) return true;
+  device_.throw_if_lost();
+  device_.poll();
+  return event.completion_->done;
+}
+
+void Stream::wait(Event& event) {
+  const std::lock_guard guard(mutex_);
+  if (!event.completion_ || event.completion_->done) return;
+  device_.throw_if_lost();
+  const auto completion = event.completion_;
+  wait(event.future_, completion->done);
+  check();
+}
+
+double Stream::elapsed_ms(Event& from, Event& to) {
+  wait(from);
+  wait(to);
+  if (!from.completion_ || !to.completion_) throw Error("webgpu: both events must be recorded before they are timed");
+  if (from.query_ < 0 || to.query_ < 0) return to.completion_->host_time_ms - from.completion_->host_time_ms;
+  const std::lock_guard guard(mutex_);
+  device_.throw_if_lost();
+  end_pass();
+  for (const auto& [event, offset] : {std::pair{&from, 0u}, std::pair{&to, 256u}}) {
+    device_.api.CommandEncoderResolveQuerySet(encoder(), queries_[event->query_ / kQueries],
+                                              static_cast<uint32_t>(event->query_ % kQueries), 1, resolved_, offset);
+  }
+  Buffer resolved;
+  resolved.handle = resolved_;
+  uint64_t ticks[33];
+  read_chunk(resolved, 0, reinterpret_cast<char*>(ticks), sizeof(ticks));
+  return static_cast<double>(static_cast<int64_t>(ticks[32] - ticks[0])) * tick_ns_ * 1e-6;
+}
+
+void Stream::forget(Event& event) noexcept {
+  const std::lock_guard guard(mutex_);
+  if (event.query_ >= 0) free_queries_.push_back(event.query_);
+  event.query_ = -1;
+}
+
+}  // namespace torch_webgpu
