@@ -1,7 +1,6 @@
 #include "device/allocator.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
-#include <sys/sysinfo.h>
 
 #include <atomic>
 
@@ -9,6 +8,7 @@
 #include "device/memory_limit.h"
 #include "device/number.h"
 #include "runtime/error.h"
+#include "runtime/system.h"
 
 namespace torch_webgpu {
 namespace {
@@ -97,9 +97,9 @@ class Allocator final : public c10::DeviceAllocator {
     TORCH_CHECK_NOT_IMPLEMENTED(here.device.info.type != "discrete",
                                 "webgpu: WebGPU does not tell the memory of the discrete adapter ",
                                 here.device.info.name);
-    struct sysinfo host{};
-    TORCH_CHECK(sysinfo(&host) == 0, "webgpu: the host does not tell its memory");
-    return {size_t{host.freeram} * host.mem_unit, size_t{host.totalram} * host.mem_unit};
+    const auto host = host_memory();
+    TORCH_CHECK(host, "webgpu: the host does not tell its memory");
+    return {host->free_bytes, host->total_bytes};
   }
 };
 

@@ -1,12 +1,12 @@
 #include "device/context.h"
 
 #include <c10/util/Exception.h>
-#include <pthread.h>
 
 #include <cstdlib>
 #include <mutex>
 
 #include "runtime/error.h"
+#include "runtime/system.h"
 
 namespace torch_webgpu {
 namespace detail {
@@ -37,8 +37,8 @@ struct Context {
 
   void search() {
     if (searched) return;
-    static const int registered = pthread_atfork(nullptr, nullptr, forget_in_child);
-    (void)registered;
+    static std::once_flag registered;
+    std::call_once(registered, call_after_fork, forget_in_child);
     searched = true;
     options.runtime = environment("TORCH_WEBGPU_RUNTIME");
     options.adapter = environment("TORCH_WEBGPU_ADAPTER");

@@ -1,10 +1,9 @@
 #include "runtime/api.h"
 
-#include <dlfcn.h>
-
 #include <cstring>
 
 #include "runtime/error.h"
+#include "runtime/system.h"
 
 namespace torch_webgpu {
 
@@ -14,20 +13,18 @@ std::string to_string(WGPUStringView text) {
 }
 
 Api Api::load(const std::string& path) {
-  // Never unloaded: driver threads may outlive every static of ours.
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) throw UnavailableError(dlerror());
+  void* library = open_library(path);
   Api api;
   api.path = path;
   const char* missing = nullptr;
-#define X(name)                                                                  \
-  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, "wgpu" #name)); \
+#define X(name)                                                                          \
+  api.name = reinterpret_cast<decltype(api.name)>(find_function(library, "wgpu" #name)); \
   if (!api.name) missing = "wgpu" #name;
   TORCH_WEBGPU_FUNCTIONS(X)
 #undef X
   if (missing) throw UnavailableError(path + " has no function " + missing);
   const auto optional = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find_function(library, name));
   };
   optional(api.InstanceWaitAny, "wgpuInstanceWaitAny");
   optional(api.DevicePoll, "wgpuDevicePoll");

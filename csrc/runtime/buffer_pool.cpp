@@ -1,12 +1,11 @@
 #include "runtime/buffer_pool.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 
 #include "runtime/error.h"
 #include "runtime/stream.h"
+#include "runtime/system.h"
 #include "runtime/tape.h"
 
 namespace torch_webgpu {
@@ -32,9 +31,8 @@ SizeClass size_class(uint64_t size_bytes) {
 
 BufferPool::BufferPool(Device& device, Stream& stream) : device_(device), stream_(stream) {
   for (uint64_t size = uint64_t{1} << 42; size >= uint64_t{1} << 32; size >>= 1) {
-    void* base = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) continue;  // a process with a limit on its address space
-    next_address_ = static_cast<char*>(base);
+    next_address_ = reserve_addresses(size);
+    if (!next_address_) continue;  // a process with a limit on its address space
     end_address_ = next_address_ + size;
     return;
   }
