@@ -1,4 +1,4 @@
-// What nearly every file of families/, ops/ and device/ includes.
+// Precompiled: nearly every file of families/, ops/ and device/ includes these headers.
 #pragma once
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// What each file of this folder adds to torch_webgpu._C.
+// Each file of this folder adds one of these groups of functions to torch_webgpu._C.
 #pragma once
 #include <pybind11/pybind11.h>
 

@@ -1,4 +1,4 @@
-// What eager kernels are made of, for kernels that are written elsewhere: formulas, WGSL files, specialisation by type.
+// Gives Python the parts of eager kernels: formulas, WGSL files, specialisation by type.
 #include "families/formulas.h"
 
 #include <pybind11/pybind11.h>

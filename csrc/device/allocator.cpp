@@ -125,7 +125,7 @@ void release_buffer(void* buffer) {
 
 const Buffer* find_buffer(const void* address) {
   const Buffer* buffer = runtime().pool.find(address);
-  // Memory that is not the device's is the host's: a number that this op does not take.
+  // Memory that is not the device's is the host's: a 0-d tensor that this op cannot take as a number.
   if (!buffer) throw_two_devices(kDevice, at::kCPU);
   write_number(*buffer);
   return buffer;

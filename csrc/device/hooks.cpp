@@ -1,4 +1,4 @@
-// What ATen asks of an accelerator.
+// The hooks through which ATen reaches the device.
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 
 #include "device/context.h"

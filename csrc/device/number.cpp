@@ -10,7 +10,7 @@
 namespace torch_webgpu {
 namespace {
 
-// Those that are not written yet, by the buffer they will be written to. Never destroyed: tensors may outlive it.
+// Numbers that are not written yet, by their buffer. Never destroyed: tensors may outlive static destruction.
 struct Numbers {
   std::mutex mutex;
   std::unordered_map<const Buffer*, Number> unwritten;
@@ -37,7 +37,7 @@ c10::DataPtr allocate_number(const Number& number) {
     const std::lock_guard guard(numbers().mutex);
     numbers().unwritten.emplace(static_cast<const Buffer*>(data.get_context()), number);
   }
-  // Whoever binds this storage comes by find_buffer().
+  // Every use of this storage goes through find_buffer(), which writes the number first.
   TORCH_INTERNAL_ASSERT(data.compare_exchange_deleter(&release_buffer, &release_number));
   return data;
 }

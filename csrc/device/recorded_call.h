@@ -19,7 +19,7 @@ struct Argument {
 };
 using Arguments = c10::SmallVector<Argument, 16>;
 
-// What a recording depends on of its arguments: layouts, and which of them share a buffer.
+// The properties of the arguments that a recording depends on: layouts, and which arguments share a buffer.
 class Layout {
  public:
   // None where an argument is no plain tensor of the device.

@@ -11,8 +11,8 @@ constexpr IndexedRow kScanRow{"radix_scan", "scan_row(step);", kActs, 1, 1, "rad
 constexpr IndexedRow kScanTotals{"radix_totals", "scan_totals();", kActs, 1, 1, "radix_scan"};
 constexpr IndexedRow kMove{"radix_move", "move_pairs(step);", kActs, 2, 1, "radix_move"};
 
-// The first pair of a key takes all of them in. x: destinations, columns, pairs, whether the old value counts,
-// whether each step is rounded as a store would.
+// The invocation at a key's first pair folds all pairs of that key. x: destinations, columns, pairs, whether the old
+// value counts, whether each step is rounded as a store would.
 #define SEGMENT(combine, finish)                                 \
   "let pair = load2(d1);"                                        \
   "if (pair.x >= x(0u)) { return; }"                             \

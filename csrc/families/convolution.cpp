@@ -127,7 +127,7 @@ class Product {
   at::ArrayRef<uint32_t> epilogue_words_;
 };
 
-// What the kernels store, in whole words: the smaller dtypes are cut to size by a copy.
+// The dtype that the kernels store, one word per element: a copy converts the result to smaller dtypes.
 at::Tensor words_like(const at::Tensor& out) {
   const at::ScalarType dtype = word_dtype(out.scalar_type());
   return dtype == out.scalar_type() ? out : empty_tensor(out.sizes(), out.strides(), dtype);
@@ -181,7 +181,7 @@ void convolve_general(const Window& window, bool transposed, const View& to, con
     params.dilation[i] = static_cast<int32_t>(transposed ? -window.dilation[i] : window.dilation[i]);
   }
   int64_t tiles = product_of.tiles(weight.rows, to.outer[0] * product(size), window.groups);
-  // Weights that many tiles read are worth a copy that lies as they read it.
+  // Weights that kPackFrom or more tiles read are copied into the order in which the tiles read them.
   constexpr uint32_t kPackFrom = 8;
   const bool packed = tiled && params.column_tiles >= kPackFrom;
   if (packed && product_of.spec.shared && product(phases) == 1 && takes_lines(window, weight)) {

@@ -1,4 +1,4 @@
-// What launchers of products share when a text from elsewhere takes their elements.
+// Shared by the launchers of products: passing each element to a WGSL text of the caller's.
 #pragma once
 #include <vector>
 

@@ -12,7 +12,7 @@ KernelSource print(const Launch& launch) {
   return {label_indexed(spec), print_indexed(spec, target())};
 }
 
-// Of a tensor without elements nothing is read: any buffer will do.
+// A tensor without elements is never read, so any buffer may be bound for it.
 const Buffer* nothing() {
   static const auto* tensor = new at::Tensor(empty_tensor({4}, {}, at::kInt));
   return buffer_of(*tensor);
@@ -220,7 +220,7 @@ void Indexed::run() {
       store = IndexedStore::atomics;
     }
   }
-  // Runs of four spare three of four ways through the dimensions; one dimension needs none.
+  // Four neighbours share one decoding of the index; with one dimension nothing is decoded.
   if (store != IndexedStore::words) {
     spec.run = sizes_.size() > 1 && sizes_[0] % 4 == 0 ? 4 : 1;
     steps /= spec.run;
@@ -264,7 +264,7 @@ void Indexed::run() {
   }
   set_key(launch, Family::indexed, spec);
   launch.print = &print;
-  waiting([&] { runtime().stream.dispatch(launch); });  // with TORCH_WEBGPU_SYNC it does
+  waiting([&] { runtime().stream.dispatch(launch); });  // dispatch() waits only under TORCH_WEBGPU_SYNC
 }
 
 }  // namespace torch_webgpu

@@ -1,4 +1,4 @@
-// What every family's launcher shares: the adapter's traits for printers, keys, grids, scalars as words.
+// Shared by the launchers of all families: the adapter's traits for printers, keys, grids, scalars as words.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>

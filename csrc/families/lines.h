@@ -19,7 +19,7 @@ struct Lines {
   int64_t count = 1, length = 1, inner = 1;
 };
 
-// What a kernel may store without sharing words between invocations.
+// The dtype that a kernel can store without two invocations sharing a word.
 inline at::ScalarType word_dtype(at::ScalarType dtype) {
   switch (dtype) {
     case at::kHalf:

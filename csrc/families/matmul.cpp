@@ -50,7 +50,7 @@ Operand operand_of(const at::Tensor& tensor, bool by_column) {
 
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
-// What a kernel needs of the adapter.
+// The features of the adapter that a kernel needs.
 enum class Where : uint8_t { anywhere, gpu, subgroup };
 
 // The kernels in the order of preference: the first that takes the product gets it.

@@ -15,7 +15,7 @@ KernelSource print(const Launch& launch) {
   return {label_pointwise(spec), print_pointwise(spec, target())};
 }
 
-// What a 0-d CPU tensor holds, in the common dtype; products take it in the wider compute type, as on the CPU.
+// The value of a 0-d CPU tensor in the common dtype; products take it in the wider compute type, as on the CPU.
 c10::Scalar cpu_value(const at::TensorIteratorBase& iterator, int operand, at::ScalarType common, bool exact) {
   const void* data = iterator.data_ptr(operand);
   c10::Scalar value;
@@ -253,7 +253,7 @@ class Elementwise {
 void elementwise(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute, Scalars scalars,
                  c10::ArrayRef<uint32_t> words) {
   check_dtype(row, compute);
-  // A comparison with a number from the host may be in float64, of which no tensor is.
+  // A Python number can promote a comparison to float64, which the device lacks: float32 is used.
   if (compute == at::kDouble) compute = at::kFloat;
   Elementwise(row, compute, scalars, words, false).run(iterator);
 }

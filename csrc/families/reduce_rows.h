@@ -1,7 +1,7 @@
 // Texts that rows of several families share.
 #pragma once
 
-// Of equal values the first wins, and NaN wins over all.
+// The first of equal values wins, and NaN wins over everything.
 #define FIRST_BEST(better)                                                      \
   "if (p.y == 0xffffffffu) { return q; } if (q.y == 0xffffffffu) { return p; }" \
   "let nan_p = is_nan(p.x); let nan_q = is_nan(q.x);"                           \

@@ -1,4 +1,4 @@
-// What can go wrong below ATen, as C++ exceptions.
+// The errors of the runtime, as C++ exceptions.
 #pragma once
 #include <stdexcept>
 #include <string>

@@ -1,4 +1,4 @@
-// What the kernels of attention share: how queries are numbered, what they see, exponentials and dropout.
+// Shared by the kernels of attention: the numbering of queries, visible keys, exponentials and dropout.
 const TILE = 32u;  // keys, or queries, that are taken at a time
 
 // The query heads that share a key head, and their queries, are rows of one matrix.

@@ -3,7 +3,7 @@ fn random_words(query: u32, key: u32) -> vec4<u32> {
   return random_block((query * ((keys() + TILE - 1u) / TILE) + key / TILE) * 8u + key % 8u);
 }
 
-// Of one query and four keys, or of four queries and one key.
+// For one query and four keys, or for four queries and one key.
 fn kept(x: vec4<f32>, query: u32, keys: vec4<u32>) -> vec4<f32> {
   return select(vec4<f32>(), x, random_words(query, keys.x) >= vec4<u32>(drop_below()));
 }

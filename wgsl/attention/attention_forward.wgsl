@@ -60,7 +60,7 @@ fn run(task: u32, local: u32) {
     accumulate(&sums, &tile, VALUE, value + column * row_stride(VALUE), end - column, local);
   }
 
-  // Of the eight lanes of a row, each takes the logarithms of some.
+  // Each of the eight lanes of a row takes the logarithms of some rows.
   var own_most = array<f32, LOADS>();
   var own_sum = array<f32, LOADS>();
   for (var r = 0u; r < ROWS; r++) {

@@ -27,7 +27,7 @@ fn row_sum(x: f32, local: u32) -> f32 {
 fn settle() {}
 
 fn publish(tile: ptr<function, Tile>, local: u32) {}
-// Of the tile's row r, what lane `lane` has in its component `part`.
+// Component `part` of lane `lane` in row r of the tile.
 fn published(tile: ptr<function, Tile>, r: u32, part: u32, lane: u32, local: u32) -> f32 {
   return subgroupShuffle((*tile)[r][part], lane);
 }

@@ -109,8 +109,8 @@ fn accumulate_fours(sums: ptr<function, Sums>, tile: ptr<function, Tile>, b: u32
   }
 }
 
-// Results wait in workgroup memory for a loop over rows that is none of the unrolled ones: of what follows each row there
-// is one copy in the kernel, not one per row.
+// Results are staged in workgroup memory, so that the work that follows each row is compiled once, not once per
+// unrolled row.
 var<workgroup> results: array<array<vec4<f32>, 8u * COLUMNS>, BLOCK>;
 
 fn set_results(sums: ptr<function, Sums>, factors: Numbers, local: u32) {

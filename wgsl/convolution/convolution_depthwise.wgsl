@@ -1,5 +1,5 @@
-// What the kernels share where each channel has a 3 x 3 window of its own, which steps by 1: a task takes sixteen
-// neighbours of a plane's lines, down a block of lines. All is by name: loops over arrays end in memory, not registers.
+// Shared by the kernels of depthwise 3 x 3 windows with stride 1: a task computes sixteen neighbours of a line, down a
+// block of lines. Values have names instead of array places: loops over arrays end in memory, not in registers.
 const SPAN = 16u;
 
 struct Place { column: u32, top: u32, end: u32, image: u32, channel: u32, x: u32, out: u32, }
@@ -15,7 +15,7 @@ fn place_of(task: u32) -> Place {
 
 struct Quads { a: vec4<T>, b: vec4<T>, c: vec4<T>, d: vec4<T>, }
 
-// What sixteen neighbours see of a line: themselves and one on either side.
+// The elements of a line that sixteen neighbours read: their own and one on either side.
 struct Seen { before: T, a: vec4<T>, b: vec4<T>, c: vec4<T>, d: vec4<T>, after: T, }
 
 fn seen_left(s: Seen) -> Quads {

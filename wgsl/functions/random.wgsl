@@ -11,7 +11,7 @@ fn random_unit(bits: u32) -> f32 {
   return f32(bits >> shift) * bitcast<f32>((95u + shift) << 23u);
 }
 
-// Of probability word(5) / 2^32, or certain where word(6) says so.
+// True with probability word(5) / 2^32, or always if word(6) is set.
 fn random_event(bits: u32) -> bool { return bits < word(5u) || word(6u) != 0u; }
 
 fn random_uniform(bits: u32, low: f32, high: f32) -> f32 {

@@ -4,7 +4,7 @@ fn own_spread(a: f32) -> f32 {
   return select(nan_f32(), 0.0, finite);
 }
 
-// Of a set: mean, sum of squared distances from it, and size.
+// The mean of a set, the sum of squared distances from it, and the set's size.
 fn joined_spread(p: Acc, q: Acc) -> Acc {
   if (p.z == 0.0) { return q; }
   if (q.z == 0.0) { return p; }

@@ -9,7 +9,7 @@ const TWO = 2u;
 const INFINITE = 3u;  // 4: any other exponent
 
 fn exponent() -> f32 { return bitcast<f32>(exponent_bits()); }
-// Of x > 0.
+// For x > 0.
 fn power(x: f32, e: f32) -> f32 { return exp_f32(e * log_f32(x)); }
 
 fn add_difference(total: f32, difference: f32) -> f32 {

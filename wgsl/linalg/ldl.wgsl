@@ -5,7 +5,7 @@ var<workgroup> pivot_row: u32;
 var<workgroup> pivot_size: u32;
 
 fn place(task: u32, i: u32, j: u32) -> u32 { return task * batch() + i * row() + j * column(); }
-// Of the lower triangle.
+// Uses the lower triangle.
 fn element(task: u32, i: u32, j: u32) -> f32 { return load_a(place(task, max(i, j), min(i, j))); }
 
 fn choose(task: u32, k: u32) {

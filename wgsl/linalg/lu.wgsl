@@ -5,7 +5,7 @@ var<workgroup> largest_row: array<u32, WORKGROUP>;
 
 fn place(task: u32, i: u32, j: u32) -> u32 { return task * batch() + i * row() + j * column(); }
 
-// Of equal ones the first.
+// The first of equal values wins.
 fn pivot_row(task: u32, lane: u32, j: u32) -> u32 {
   var best = -1.0;
   var best_row = j;

@@ -16,7 +16,7 @@ fn multi_margin(scores: u32, weights: u32, label: u32) -> f32 {
   return sum * weight_of(weights, label) / f32(x(0u));
 }
 
-// Of a class that is not the label's.
+// For a class that is not the label's.
 fn multi_margin_slope(scores: u32, other: u32, own: f32) -> f32 {
   let z = short_of(scores, other, own);
   if (!(z > 0.0)) { return 0.0; }

@@ -1,4 +1,4 @@
-// What a row's results depend on, gathered in a first walk: its largest element and a sum.
+// The first walk over a row: its largest element and its sum of exponentials.
 struct Stat { most: f32, sum: f32, }
 
 fn fold_row(row: Row, first: u32, step: u32) -> Stat {

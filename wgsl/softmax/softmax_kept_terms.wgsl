@@ -1,4 +1,4 @@
-// Keeps the exponentials, and the largest element of when they were taken.
+// Keeps each exponential with the running maximum it was computed from.
 struct Terms { a: vec4<f32>, b: vec4<f32>, most: f32, }
 
 fn take_block(p: Stat, row: Row, n: u32) -> Stat {

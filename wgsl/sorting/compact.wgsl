@@ -1,4 +1,4 @@
-// What is set in a mask, in order. Each of x(3u) invocations owns a piece of x(1u) of the x(0u) elements.
+// Visits the set elements of a mask in order. Each of x(3u) invocations owns x(1u) of the x(0u) elements.
 fn piece_end(thread: u32) -> u32 {
   let end = (thread + 1u) * x(1u);
   return select(x(0u), end, end < x(0u));

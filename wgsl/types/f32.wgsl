@@ -11,7 +11,7 @@ fn sub_f32(a: f32, b: f32) -> f32 { return a - b; }
 fn mul_f32(a: f32, b: f32) -> f32 { return a * b; }
 fn neg_f32(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) ^ 0x80000000u); }
 fn abs_f32(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) & 0x7fffffffu); }
-// Of equal values, which zeros of either sign are, the first.
+// Returns the first of equal values; zeros of either sign are equal.
 fn max_f32(a: f32, b: f32) -> f32 {
   if (is_nan_f32(a)) { return a; }
   if (is_nan_f32(b)) { return b; }
@@ -160,7 +160,7 @@ fn heaviside_f32(a: f32, b: f32) -> f32 { return select(select(0.0, 1.0, gt_f32(
 fn copysign_f32(a: f32, b: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(a) & 0x7fffffffu) | (bitcast<u32>(b) & 0x80000000u));
 }
-// Of a number and a NaN, the number.
+// If one operand is NaN, the result is the other one.
 fn fmax_f32(a: f32, b: f32) -> f32 {
   if (is_nan_f32(a)) { return b; }
   if (is_nan_f32(b)) { return a; }

@@ -3,7 +3,7 @@ fn pack_f16(v: vec4<f32>) -> vec2<u32> {
   let bits = bitcast<vec4<u32>>(v);
   let magnitude = bits & vec4<u32>(0x7fffffffu);
   let normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> vec4<u32>(13u)) & vec4<u32>(1u))) >> vec4<u32>(13u);
-  // Beside one half, the last place of a float is that of the smallest halves.
+  // Adding 0.5 aligns the float's last bit with float16's denormal step.
   let small = bitcast<vec4<u32>>(bitcast<vec4<f32>>(magnitude) + 0.5) - 0x3f000000u;
   var h = select(normal, small, magnitude < vec4<u32>(0x38800000u));
   h = select(h, vec4<u32>(0x7c00u), magnitude >= vec4<u32>(0x477ff000u));

@@ -58,7 +58,7 @@ fn div_floor_i32(a: i32, b: i32) -> i32 {
   return select(quotient, quotient - 1, rest != 0 && (b < 0) != (rest < 0) && b != 0);
 }
 
-// A shift by less than none or by all bits and more shifts everything out.
+// A negative shift count, or one of all bits and more, shifts everything out.
 fn shl_i32(a: i32, b: i32) -> i32 {
   if (b < 0 || b > 31) { return 0; }
   return a << u32(b);
@@ -79,7 +79,7 @@ fn pow_i32(a: i32, b: i32) -> i32 {
   return result;
 }
 
-// Of magnitudes, by remainders with the signs of C: that of the smallest integer is negative.
+// Computed on magnitudes by C's remainder: the magnitude of the smallest integer is negative.
 fn gcd_i32(a: i32, b: i32) -> i32 {
   var x = a;
   var y = b;

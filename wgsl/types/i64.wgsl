@@ -169,7 +169,7 @@ fn div_floor_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   return neg_i64(add_i64(parts.xy, vec2<u32>(u32(!is_zero_i64(parts.zw)), 0u)));
 }
 
-// A shift by less than none or by all bits and more shifts everything out.
+// A negative shift count, or one of all bits and more, shifts everything out.
 fn shl_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return shl_u64(a, select(b.x, 64u, b.y != 0u)); }
 fn shr_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   let n = select(b.x, 64u, b.y != 0u);
@@ -194,7 +194,7 @@ fn pow_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   return result;
 }
 
-// Of magnitudes. That of the smallest integer is negative, and from there the remainders of C decide the sign.
+// Computed on magnitudes. The magnitude of the smallest integer is negative; C's remainder then decides the sign.
 fn gcd_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   var x = a;
   var y = b;

@@ -36,7 +36,7 @@ bool exchanges_by_subgroup() { return target().subgroup == 8; }
 
 bool is_walked(Operand operand) { return static_cast<uint32_t>(operand) < kAttentionWalked; }
 
-// True where rows are whole quads, aligned, of elements side by side.
+// True if the elements of a row are contiguous, and each row begins and ends at a multiple of four elements.
 bool is_of_quads(const at::Tensor& tensor) {
   if (tensor.stride(3) != 1 || tensor.size(3) % 4 != 0 || tensor.storage_offset() % 4 != 0) return false;
   for (int64_t dim = 0; dim < 3; ++dim) {
@@ -75,7 +75,7 @@ at::Tensor Attention::of_four_dims(const at::Tensor& mask) {
 }
 
 Attention::Block Attention::block_of(Kind kind) const {
-  const int64_t widest = std::max(head_size, value_size);  // small blocks keep whole queries too
+  const int64_t widest = std::max(head_size, value_size);  // small blocks also keep their queries in registers
   int64_t columns = 1;
   while (columns * 32 < widest) columns *= 2;
   if (!exchanges_by_subgroup()) return {8, columns};
@@ -200,7 +200,7 @@ at::Tensor like_query(const at::Tensor& query, int64_t value_size) {
   return empty_tensor(sizes, strides, query.scalar_type());
 }
 
-// Few rows over many keys leave an adapter idle: the keys are split, and a second kernel joins the parts.
+// Few queries with many keys leave an adapter idle, so the keys are split and a second kernel joins the parts.
 void split(Attention& sizes) {
   const int64_t tasks = sizes.batches * sizes.kv_heads * sizes.blocks_of(Kind::forward);
   const int64_t wanted = target().software ? 4 : 256, least_keys = target().software ? 512 : 128;
@@ -253,7 +253,7 @@ Result attention(const at::Tensor& query, const at::Tensor& key, const at::Tenso
               "scaled_dot_product_attention on webgpu: a head has at most ", kLargestHead, " elements");
   const at::Tensor out = like_query(query, sizes.value_size);
   const at::Tensor log_sum = empty_tensor({sizes.batches, sizes.heads, sizes.queries}, {}, at::kFloat);
-  // On the host: the backward reads them without waiting for the device.
+  // These tensors stay on the host, so that the backward reads them without waiting for the device.
   const at::Tensor seed = at::scalar_tensor(0, at::kLong), counter = at::scalar_tensor(0, at::kLong);
   if (dropout_p > 0) {
     auto* generator = at::get_generator_or_default<Generator>(std::nullopt, default_generator());
@@ -298,7 +298,7 @@ bool fits(const at::Tensor& query, const at::Tensor& key, const at::Tensor& valu
 int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                const std::optional<at::Tensor>& mask, double, bool, std::optional<double>, bool enable_gqa) {
   const auto& context = at::globalContext();
-  // The one fused kernel goes by every name that a program may ask for one.
+  // There is one fused kernel: enabling the flash or the overrideable backend selects it.
   const bool may_fuse = context.userEnabledOverrideableSDP() || context.userEnabledFlashSDP();
   if (may_fuse && fits(query, key, value, mask, enable_gqa)) return static_cast<int64_t>(at::SDPBackend::overrideable);
   TORCH_CHECK(context.userEnabledMathSDP(), "No viable backend for scaled_dot_product_attention was found. ",

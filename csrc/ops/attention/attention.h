@@ -1,4 +1,4 @@
-// What attention and its gradients share: the sizes of a call, and the launcher.
+// The sizes of a call of attention and the launcher that its kernels share.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -18,13 +18,13 @@ struct Attention {
   int64_t batches, heads, kv_heads, queries, keys, head_size, value_size;
   double scale, dropout;
   bool causal;
-  uint64_t seed = 0, counter = 0;                 // of the random words, where there is dropout
-  int64_t parts = 1, part_keys, part_stride = 0;  // of the keys, each worked on by itself
+  uint64_t seed = 0, counter = 0;                 // of the random numbers for dropout
+  int64_t parts = 1, part_keys, part_stride = 0;  // each part of the keys is computed by itself
 
   int64_t group() const { return heads / kv_heads; }
   int64_t random_blocks() const { return batches * heads * queries * ((keys + 31) / 32) * 8; }
 
-  // A mask with a dimension of one wherever it has none.
+  // The mask with four dimensions: missing ones have size one.
   static at::Tensor of_four_dims(const at::Tensor& mask);
 
   // The operands that the kind reads and writes; an undefined one is left out.

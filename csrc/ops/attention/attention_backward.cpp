@@ -15,7 +15,7 @@ using Kind = AttentionKind;
 using Operand = AttentionOperand;
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-// Kernels take it as a whole buffer.
+// Kernels index this tensor from the start of its buffer, so a view is copied.
 at::Tensor flat(const at::Tensor& tensor) {
   return tensor.is_contiguous() && tensor.storage_offset() == 0 ? tensor : tensor.clone(at::MemoryFormat::Contiguous);
 }

@@ -1,4 +1,4 @@
-// The fast paths of nn.MultiheadAttention and nn.TransformerEncoderLayer in eval mode, of the ops they stand for.
+// The fast paths of nn.MultiheadAttention and nn.TransformerEncoderLayer in eval mode, composed of other ops.
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
@@ -15,7 +15,7 @@ namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-// Three projections, by one product where they are of one tensor.
+// The three projections; one product computes them all if query, key and value are the same tensor.
 std::array<at::Tensor, 3> project(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                   const at::Tensor& weight, const at::Tensor& bias) {
   if (query.is_same(key) && key.is_same(value)) {
@@ -27,7 +27,7 @@ std::array<at::Tensor, 3> project(const at::Tensor& query, const at::Tensor& key
           at::linear(value, weights[2], biases[2])};
 }
 
-// What may be looked at, of a mask that says what may not. Types: of queries and keys, of keys, of everything.
+// Inverts a mask (true = hidden) to true = visible. Mask types: queries x keys, keys alone, or all four dimensions.
 OptionalTensor allowed(const OptionalTensor& mask, std::optional<int64_t> type) {
   if (!mask || !mask->defined()) return std::nullopt;
   TORCH_CHECK(type.has_value(), "Mask Type should be defined");
@@ -97,7 +97,7 @@ at::Tensor encoder_layer(const at::Tensor& src, int64_t embed_dim, int64_t num_h
   return norm_first ? y : normed(y, norm_weight_2, norm_bias_2);
 }
 
-// No: then nn.TransformerEncoder keeps its padding and builds no nested tensor, which this device has not.
+// False makes nn.TransformerEncoder keep its padding: this device has no nested tensors.
 bool is_left_aligned(const at::Tensor&, const at::Tensor&) { return false; }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

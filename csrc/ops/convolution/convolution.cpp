@@ -13,7 +13,7 @@
 namespace torch_webgpu {
 namespace {
 
-// That of the result and of all gradients, as the CPU has it.
+// The memory format of the result and of all gradients, as on the CPU.
 at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
   const at::MemoryFormat last = input.dim() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
   const auto dtype = input.scalar_type();

@@ -21,7 +21,7 @@ constexpr IndexedRow kIndexAdd = destination_row("index_add");
 constexpr IndexedRow kIndexReduce = destination_row("index_reduce");
 constexpr IndexedRow kEmbeddingBackward = destination_row("embedding_dense_backward");
 
-// out[..., index[i], ...] takes in source[..., i, ...].
+// out[..., index[i], ...] is combined with source[..., i, ...].
 void accumulate_along(const IndexedRow& row, Accumulate how, const at::Tensor& out, int64_t dim,
                       const at::Tensor& index, const at::Tensor& source, bool include_self = true) {
   if (index.numel() == 0 || out.numel() == 0) return;
@@ -111,7 +111,8 @@ at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& in
   return result;
 }
 
-// Rows that are looked up and longer than max_norm are cut to it; a row that occurs twice is written twice, alike.
+// Rows that are looked up and have a norm above max_norm are scaled down to it. An index that occurs twice writes the
+// same values twice.
 at::Tensor& embedding_renorm_(at::Tensor& self, const at::Tensor& indices, double max_norm, double norm_type) {
   at::checkDim("embedding_renorm_", at::TensorArg(self, "self", 1), 2);
   at::checkScalarTypes("embedding_renorm_", at::TensorArg(indices, "indices", 2), {at::kLong, at::kInt});

@@ -132,7 +132,7 @@ at::Tensor& index_put_(at::Tensor& self, const Indices& indices, const at::Tenso
         "operation. This also applies to advanced indexing e.g. tensor[indices] = tensor");
   }
   if (!accumulate && given.numel() == 1) {
-    // PyTorch's check wants a value of the CPU; here one of the device serves as well, and stays there.
+    // PyTorch takes this path for a 0-d value on the CPU only; a 0-d value on the device serves as well.
     static const auto* of_cpu = new at::Tensor(at::detail::empty_cpu({}, at::kFloat));
     const auto [is_mask, mask] = at::native::canDispatchToMaskedFill(self, indices, *of_cpu);
     if (is_mask) {
@@ -231,7 +231,7 @@ struct IndexCopy {
     if (index.numel() == 0 || source.numel() == 0) return;
     at::Tensor target = at_least_1d(out);
     const at::Tensor values = at_least_1d(source);
-    if (at::globalContext().deterministicAlgorithms()) {  // an index that occurs twice: the last of its values stays
+    if (at::globalContext().deterministicAlgorithms()) {  // if an index occurs twice, the last value stays
       c10::List<std::optional<at::Tensor>> indices;
       for (int64_t axis = 0; axis < wrapped; ++axis) indices.push_back(std::nullopt);
       indices.push_back(at_least_1d(index));

@@ -14,7 +14,7 @@ namespace {
 constexpr IndexedRow kCount{"mask_count", "return count_set(step, i1);", 0, 2, 1, "compact"};
 constexpr IndexedRow kScan{"mask_scan", "scan_pieces();", IndexedRow::raw | IndexedRow::acts, 1, 1, "compact_scan"};
 
-// For each element that is set: its number among them is `slot`, its own is `k`.
+// Runs for each set element: `k` is its index, `slot` its rank among the set ones.
 #define EACH_SET(action)                                   \
   "var slot = load2(step);"                                \
   "for (var k = step * x(1u); k < piece_end(step); k++) {" \
@@ -101,7 +101,7 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-// Coordinates lie one after the other, not element by element, as on the CPU.
+// The result is stored coordinate by coordinate (column-major), as on the CPU.
 at::Tensor nonzero(const at::Tensor& self) {
   if (self.numel() == 0) return empty_tensor({0, self.dim()}, {}, at::kLong);
   const Compaction compaction(as_mask(self));

@@ -65,7 +65,7 @@ struct Source {
   at::Scalar value = 0;
 };
 
-// What a scatter does after PyTorch checked its arguments. `reduce` is empty to replace.
+// Runs a scatter after PyTorch's meta checked the arguments. An empty `reduce` replaces the old value.
 void scatter(const at::Tensor& self, int64_t dim, const at::Tensor& index, const Source& source, const at::Tensor& out,
              std::optional<std::string_view> reduce, bool new_names, bool include_self) {
   if (!self.is_same(out)) out.copy_(self);
@@ -94,7 +94,7 @@ void scatter(const at::Tensor& self, int64_t dim, const at::Tensor& index, const
 Source source_of(const at::Tensor& tensor) { return {tensor}; }
 Source source_of(const at::Scalar& value) { return {{}, value}; }
 
-// What the arguments behind the source say.
+// Reads the arguments that follow the source.
 struct Reduce {
   std::optional<std::string_view> name;
   bool new_names = false, include_self = true;

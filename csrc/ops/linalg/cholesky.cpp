@@ -19,7 +19,7 @@ constexpr Program kCholesky =
 
 constexpr int64_t kLeaf = 32;
 
-// Of the lower triangle; what is above the diagonal is lost.
+// Factorizes the lower triangle; the elements above the diagonal are overwritten.
 void factor(const at::Tensor& a, const at::Tensor& info, int64_t first) {
   const int64_t size = a.size(1);
   if (size > kLeaf) {

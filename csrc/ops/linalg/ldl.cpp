@@ -18,7 +18,7 @@ constexpr Program kFactor =
 constexpr Program kSolve = make_grouped(make_program("ldl_solve", "ldl_solve", "T:a u:pivots T:b!",
                                                      "size columns a_batch a_row a_column b_batch b_row b_column"));
 
-// Of real matrices Hermitian is symmetric; PyTorch's ops have the lower triangle only.
+// For real matrices Hermitian means symmetric; PyTorch's ops use the lower triangle only.
 void ldl_factor_kernel(const at::Tensor& input, const at::Tensor& pivots, const at::Tensor& info, bool upper,
                        bool /*hermitian*/) {
   check_lapack_dtype(input, "ldl_factor_kernel_cpu");

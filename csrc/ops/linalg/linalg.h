@@ -1,4 +1,4 @@
-// What factorizations are made of. Matrices are tensors [batch, rows, columns] of any strides, worked on in place.
+// Building blocks of factorizations. Matrices are tensors [batch, rows, columns] of any strides, changed in place.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -10,7 +10,7 @@
 
 namespace torch_webgpu {
 
-// A view of any number of batch dimensions as one; a copy where there is no such view, so never of what is written.
+// Merges all batch dimensions into one: a view, or a copy if no view exists. Never use it for a tensor that is written.
 at::Tensor as_batch(const at::Tensor& tensor);
 at::Tensor as_written_batch(const at::Tensor& tensor);
 at::Tensor block(const at::Tensor& a, int64_t row, int64_t rows, int64_t column, int64_t columns);

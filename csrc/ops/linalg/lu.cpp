@@ -34,7 +34,7 @@ struct Factors {
   const bool pivoting;
 };
 
-// Columns first to last of the factors.
+// Factorizes the columns from first to last.
 void factor(const Factors& lu, int64_t first, int64_t last) {
   const at::Tensor& a = lu.a;
   const int64_t rows = a.size(1), width = last - first;
@@ -62,7 +62,7 @@ void lu_factor_kernel(const at::Tensor& input, const at::Tensor& pivots, const a
                    /*unit=*/true);
 }
 
-// Of matrices or of permutations, which are columns of int64.
+// Takes matrices, or permutations, which are int64 columns.
 void swap_rows(const at::Tensor& b, const at::Tensor& pivots, bool reversed) {
   const int64_t columns = b.size(2), lanes = target().workgroup, tiles = (columns + lanes - 1) / lanes;
   const int64_t count = pivots.size(-1);

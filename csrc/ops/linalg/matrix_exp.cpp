@@ -32,7 +32,7 @@ at::Tensor matrix_exp(const at::Tensor& self) {
   const at::Tensor a = as_batch(self).to(at::kFloat);
   const at::Tensor squarings = a.abs().sum(1).amax(1).log2().ceil().clamp_min(0).view({-1, 1, 1});
   at::Tensor result = polynomial(a.mul(at::exp2(squarings.neg())));
-  const float most = squarings.max().item<float>();  // 128 for the largest number; of a NaN nothing is squared
+  const float most = squarings.max().item<float>();  // at most 128, for the largest float; a NaN needs no squaring
   for (int i = 0; i < most && i < 128; ++i) result = at::where(squarings.gt(i), at::matmul(result, result), result);
   return result.to(self.scalar_type()).view(self.sizes());
 }

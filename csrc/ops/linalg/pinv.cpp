@@ -61,7 +61,7 @@ at::Tensor rank_of_tensor(const at::Tensor& a, const at::Tensor& tol, bool hermi
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&pinv>(library, "linalg_pinv.atol_rtol_tensor");
-  // Composite, but a rank has no gradient that a kernel of one's own could lose.
+  // This composite op may be overridden: a rank has no gradient that could get lost.
   native<&rank>(library, "linalg_matrix_rank.atol_rtol_tensor");
   native<&rank_of_numbers>(library, "linalg_matrix_rank.atol_rtol_float");
   native<&rank_of_number>(library, "linalg_matrix_rank");

@@ -45,7 +45,7 @@ void subtract_product(const at::Tensor& out, const at::Tensor& a, const at::Tens
 void solve_triangular(const at::Tensor& a, const at::Tensor& b, bool upper, bool unit) {
   const int64_t size = b.size(1), columns = b.size(2), batches = b.size(0);
   if (b.numel() == 0) return;
-  // Few columns leave lanes without one; a software adapter gains by every load that it saves.
+  // With few columns some lanes are idle; a software adapter gains by every load that it saves.
   const uint32_t way = columns < 4 ? kAlong : columns >= 16 && target().software ? kTiled : kAcross;
   const int64_t leaf = way == kAlong ? 1024 : 32;
   if (size > leaf) {

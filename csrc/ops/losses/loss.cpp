@@ -69,7 +69,7 @@ at::Tensor cross_entropy_backward(const at::Tensor& grad, const at::Tensor& self
   return cross_entropy_backward_out(grad, self, target, weight, reduction, grad_input);
 }
 
-// A stub's kernel under the name that the CPU's has in errors.
+// Registers a stub; error messages use the name of the CPU's kernel.
 #define LOSS(stub, name, formula)                                                                      \
   {                                                                                                    \
     static constexpr PointwiseRow row = make_row(name, formula, kFloats);                              \

@@ -79,7 +79,7 @@ struct Multi {
         by_class ? empty_tensor({samples, classes}, {}, at::kFloat) : empty_tensor({samples}, {}, at::kFloat);
     Indexed launch(row, at::kFloat);
     launch.iterate(out.sizes());
-    // With a class as the innermost coordinate, operands stand still along it.
+    // The class is the innermost coordinate; operands that do not depend on it have stride 0.
     const auto strides = [&](int64_t by_sample) {
       return by_class ? c10::SmallVector<int64_t, 2>{by_sample, 0} : c10::SmallVector<int64_t, 2>{by_sample};
     };

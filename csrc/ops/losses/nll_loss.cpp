@@ -17,8 +17,8 @@ namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-// The class of a sample, or that it is not to count. Operands: 1 scores, 2 weights, 3 targets. x: classes, the scores'
-// and the weights' strides by class, whether there are weights, the class to ignore (two words).
+// Finds the class of a sample, or that the sample is ignored. Operands: 1 scores, 2 weights, 3 targets. x: classes, the
+// scores' and the weights' strides by class, whether there are weights, the class to ignore (two words).
 #define TARGET "let target_class = load3(i3); let ignored = all(target_class == vec2<u32>(x(4u), x(5u)));"
 #define WEIGHT "select(1.0, load2(i2 + label * x(2u)), x(3u) != 0u)"
 constexpr IndexedRow kLosses{"nll_loss_forward",
@@ -36,8 +36,8 @@ constexpr IndexedRow kWeighted{"nll_loss_forward",
                                ";"
                                "store(i0, neg(load1(i1 + label * x(1u))) * weight); store(i0 + x(6u), weight);",
                                IndexedRow::acts | IndexedRow::checks, 3};
-// Of every class of a sample, d1: only the target's has a gradient. Operands: 1 the loss's gradient, 2 weights, 3 total
-// weight, 4 targets.
+// Runs for every class d1 of a sample: only the target's class has a gradient. Operands: 1 the loss's gradient,
+// 2 weights, 3 total weight, 4 targets.
 constexpr IndexedRow kBackward{"nll_loss_backward",
                                "let target_class = load4(i4);"
                                "if (all(target_class == vec2<u32>(x(4u), x(5u)))) { return 0.0; }"

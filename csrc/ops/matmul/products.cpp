@@ -17,7 +17,7 @@
 namespace torch_webgpu {
 namespace {
 
-// PyTorch's CPU kernels, by whose names errors are told; small batches have their own.
+// Names of PyTorch's CPU kernels, which error messages quote; small batches have a kernel of their own there.
 constexpr const char* kMatrix = "addmm_impl_cpu_";
 
 bool is_small(const at::Tensor& out, const at::Tensor& a) { return out.size(1) * out.size(2) * a.size(2) < 400; }
@@ -33,7 +33,7 @@ void check_batches(const at::Tensor& out, const at::Tensor& a, const at::Tensor&
               b.scalar_type());
 }
 
-// What is added, in the shape of the result. With beta 0 even a NaN in it does not count.
+// The summand, expanded to the shape of the result. With beta 0 it is ignored, even its NaNs.
 at::Tensor addend(const at::Tensor& c, const at::Tensor& out, const at::Scalar& beta) {
   if (beta.toComplexDouble() == 0.0) return {};
   return c.is_same(out) ? c : c.expand(out.sizes());
@@ -64,7 +64,7 @@ using MM = Forms<at::meta::structured_mm, Matrices>;
 using AddMM = Forms<at::meta::structured_addmm, Matrices>;
 using BMM = Forms<at::meta::structured_bmm, Batches>;
 
-// Its meta would copy what is added into the result, unless beta is 0.
+// PyTorch's meta function copies the summand into the result unless beta is 0, which this op does not need.
 struct BAddBMM {
   using Meta = Structured<at::meta::structured_baddbmm>;
   static void run(Meta& op, const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,

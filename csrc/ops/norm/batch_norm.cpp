@@ -37,7 +37,7 @@ int64_t bits_of(double value) {
   return bits;
 }
 
-// All dimensions but that of the channels.
+// All dimensions except the channels'.
 c10::SmallVector<int64_t, 6> others(const at::Tensor& input) {
   c10::SmallVector<int64_t, 6> dims(input.dim() - 1);
   std::iota(dims.begin(), dims.end(), 1);
@@ -57,7 +57,7 @@ at::Tensor by_channel(const at::Tensor& vector, const at::Tensor& input) {
 // Whether each channel of each sample is a long enough run of memory to be walked as a row.
 bool has_rows(const at::Tensor& input) { return input.is_contiguous() && input[0][0].numel() >= 16; }
 
-// What the statistics of a batch are joined from: vectors of channels, perhaps several, of `size` elements each.
+// Partial statistics of a batch: one or several vectors over the channels, each computed from `size` elements.
 struct Parts {
   at::Tensor mean{}, moment{};
   int64_t count = 0, size = 0;

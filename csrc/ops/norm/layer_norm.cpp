@@ -73,7 +73,7 @@ std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> forward_out(const at::Tensor& 
   return {out, mean, scale};
 }
 
-// The gradient of what multiplies a row: sums over rows. `mean` is undefined where distances are from zero.
+// The gradient of the weight: sums over rows. `mean` is undefined for rms_norm, which measures distances from zero.
 at::Tensor weight_gradient(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean, const at::Tensor& scale,
                            int64_t rows, const at::Tensor& weight) {
   const auto flat = [&](const at::Tensor& tensor) { return tensor.reshape({rows, -1}); };

@@ -1,5 +1,5 @@
-// What normalisations share beside the launcher of rows: means and variances over any dimensions, and the formulas that
-// apply them where they are broadcast.
+// Means and variances over any dimensions, and the pointwise formulas that apply them: shared by the normalisations
+// that do not go by rows.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -34,7 +34,7 @@ at::TensorIterator iterator_of(const at::Tensor& out, std::initializer_list<at::
 }
 
 Two weight_norm(const at::Tensor& v, const at::Tensor& g, int64_t dim) {
-  // Of bfloat16 the lengths are kept as float32.
+  // The norms of bfloat16 weights are kept as float32.
   const at::ScalarType dtype = g.scalar_type() == at::kBFloat16 ? at::kFloat : g.scalar_type();
   const at::Tensor norms = empty_tensor(g.sizes(), g.strides(), dtype),
                    w = empty_tensor(v.sizes(), {}, v.scalar_type());

@@ -41,10 +41,10 @@ int64_t bits_of(double value) {
   return bits;
 }
 
-// What all parameters of a call share.
+// The settings that all parameters of a call share.
 struct Step {
   uint32_t variant;
-  double beta1, dampening, beta2, decay, eps;  // of SGD beta1 is the momentum
+  double beta1, dampening, beta2, decay, eps;  // for SGD beta1 is the momentum
   at::Tensor rate_tensor, scale;
   double rate = 0;
 

@@ -116,7 +116,7 @@ at::Tensor scale(const at::Tensor& self, const at::Tensor& other) {
 }
 at::Tensor& scale_(at::Tensor& self, const at::Tensor& other) { return scale_out(self, other, self); }
 
-// By tens, to the left or the right of the point.
+// Rounds to a power of ten, left or right of the decimal point.
 constexpr PointwiseRow kRoundDecimals = make_row("round", "round(a * s0) / s0", kFloats);
 constexpr PointwiseRow kRoundTens = make_row("round", "round(a / s0) * s0", kFloats);
 

@@ -1,4 +1,4 @@
-// What torch.amp.GradScaler asks of a device: gradients unscaled and checked, and the next scale. Nothing here waits.
+// The two ops of torch.amp.GradScaler: unscaling and checking gradients, and updating the scale. Neither waits.
 #include <torch/library.h>
 
 #include "families/multi_tensor.h"

@@ -50,7 +50,7 @@ struct MaxPool2dBackward {
   }
 };
 
-// What PyTorch checks of max_pool3d, which is not a structured op.
+// PyTorch's checks of max_pool3d, which is not a structured op.
 Windows check_max_pool3d(IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
                          const Tensor& input) {
   TORCH_CHECK(kernel.size() == 1 || kernel.size() == 3,
@@ -149,7 +149,7 @@ Tensor fractional_starts(const Windows& windows, int64_t spatial, const Tensor& 
   for (int64_t axis = 0; axis < 3; ++axis) {
     const int64_t room = axis < spatial ? input.size(-1 - axis) - windows.kernel[axis] : 0;
     const int64_t count = axis < spatial ? output.size(-1 - axis) : 1;
-    // Of two dimensions the width's sample comes first, of three the depth's.
+    // With two dimensions the first sample is the width's, with three it is the depth's.
     const Tensor sample = samples.select(2, axis >= spatial ? 0 : spatial == 2 ? axis : 2 - axis).unsqueeze(-1);
     Tensor starts = at::empty({samples.size(0), samples.size(1), count}, samples.options().dtype(at::kInt));
     starts.narrow(-1, count - 1, 1).fill_(room);

@@ -13,11 +13,11 @@ namespace torch_webgpu {
 namespace {
 
 constexpr int64_t kMaxCategories = int64_t{1} << 24;
-constexpr int64_t kRaceElements = int64_t{1} << 23;  // of samples with replacement that race at once
+constexpr int64_t kRaceElements = int64_t{1} << 23;  // compared in one pass when drawing with replacement
 
 constexpr PointwiseRow kRace = random_row("multinomial", "a / random_exponential(block[lane])");
 
-// A row of which a zero was taken has no more than zeros. x: the messages, and the stride of the categories.
+// A row from which a zero probability was drawn holds only zeros. x: the messages, and the stride of the categories.
 constexpr IndexedRow kCheck{"multinomial",
                             "let weight = load0(i0);"
                             "if (weight < 0.0 || is_nan(weight)) { complain(x(0u)); }"
@@ -27,7 +27,7 @@ constexpr IndexedRow kCheck{"multinomial",
                             "complain(x(2u));",
                             IndexedRow::acts | IndexedRow::checks, 1, 0};
 
-// Probabilities over times: the larger, the sooner.
+// The probability divided by an exponential time: the largest quotients win.
 at::Tensor race(const at::Tensor& weights, at::IntArrayRef sizes, const OptionalGenerator& generator) {
   at::Tensor times = at::empty(sizes, weights.options());
   draw(times, kRace, at::kFloat, generator, {}, {}, weights);

@@ -41,7 +41,7 @@ constexpr ReduceRow kArgmin {"argmin", "Tu",   "highest(), 0xffffffffu", "a, ind
 
 using DimList = at::OptionalIntArrayRef;
 
-// In what a row computes, from the dtypes of its input and output.
+// The type that a row computes in, chosen by the dtypes of input and output.
 at::ScalarType of_output(const at::Tensor&, const at::Tensor& output) { return output.scalar_type(); }
 at::ScalarType of_input(const at::Tensor& input, const at::Tensor&) { return input.scalar_type(); }
 at::ScalarType of_bool(const at::Tensor&, const at::Tensor&) { return at::kBool; }

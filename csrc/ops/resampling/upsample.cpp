@@ -209,7 +209,7 @@ int64_t bits_of(float value) {
   return bits;
 }
 
-// True where dense rows of f32 that become longer made it possible.
+// Returns true if it ran: only dense rows of f32 that become longer are supported.
 bool resample_rows(const Resampling& how, const Tensor& from, const Tensor& to) {
   if (&how.interpolation != &kLinear || from.scalar_type() != at::kFloat) return false;
   const Tensor input = five_dims(from, how.spatial), output = five_dims(to, how.spatial);
@@ -230,7 +230,7 @@ bool resample_rows(const Resampling& how, const Tensor& from, const Tensor& to) 
   return true;
 }
 
-// Wide filters take an axis after the other: the sum of the two widths instead of their product.
+// Wide filters run one axis at a time, which costs the sum of the two widths instead of their product.
 void resample(const Resampling& how, const Tensor& from, const Tensor& to, bool backward) {
   if (to.numel() == 0) return;
   if (!backward && resample_rows(how, from, to)) return;

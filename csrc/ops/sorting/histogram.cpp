@@ -81,7 +81,7 @@ void by_edges(const at::Tensor& self, const std::optional<at::Tensor>& weight, b
   histogramdd(self, weight, density, hist, edges, false);
 }
 
-// With a local search the CPU corrects its division by the edges, which comes to finding the bin among them.
+// The CPU corrects its division by a local search of the edges, which equals searching the edges for the bin.
 void by_division(const at::Tensor& self, const std::optional<at::Tensor>& weight, bool density, at::Tensor& hist,
                  const at::TensorList& edges, bool local_search) {
   histogramdd(self, weight, density, hist, edges, !local_search);

@@ -38,7 +38,7 @@ constexpr ScanRow scan_row(const char* name, const char* text) {
       make_program(name, "scan_parts", "T:part! u:tag!", "blocks", text)};
 }
 
-// Of equal values the last wins, and NaN over all.
+// The last of equal values wins, and NaN wins over everything.
 #define LAST_BEST(better)                                                       \
   "if (q.y == 0xffffffffu) { return p; } if (p.y == 0xffffffffu) { return q; }" \
   "if (is_nan(q.x) || (!is_nan(p.x) && " better "(q.x, p.x))) { return q; } return p;"
@@ -149,7 +149,7 @@ void scan(const ScanRow& row, const at::Tensor& self, int64_t dim, const at::Ten
   const Lines lines(self, dim);
   if (self.numel() == 0) return;
   const at::ScalarType dtype = output.scalar_type(), stored = word_dtype(dtype);
-  // A narrow result is of elements that were cut to it first.
+  // For a narrow result the elements are cast to its dtype first.
   const at::Tensor input = (stored == dtype ? self : self.to(dtype)).contiguous();
   const auto direct = [](const at::Tensor& tensor) { return tensor.is_contiguous(); };
   const at::Tensor result = stored == dtype && direct(output) ? output : empty_tensor(output.sizes(), {}, stored);

@@ -24,7 +24,7 @@ KernelSource print(const Launch& launch) {
   return {label_selection(spec), print_selection(spec, target())};
 }
 
-// Of contiguous rows; both results are one-dimensional.
+// Takes contiguous rows; both results are one-dimensional.
 Pair select_rows(SelectionKind kind, const char* name, const at::Tensor& input, int64_t length) {
   const int64_t rows = input.numel() / length;
   const at::Tensor values = empty_tensor({rows}, {}, input.scalar_type()),

@@ -86,7 +86,7 @@ at::Tensor words_of(int64_t count) { return empty_tensor({count}, {}, at::kInt);
 
 at::Tensor radix_order(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
   const int64_t total = lines.count * lines.length;
-  // Counters are few against the elements: wide digits only where blocks are long.
+  // Wide digits need many counters per block: they are used only if blocks are long.
   const bool wide = target().software && lines.length >= 1024;
   const int64_t bits = wide ? 8 : 4, digits = int64_t{1} << bits;
   const int64_t wanted = std::max<int64_t>(parallel_tasks() / lines.count, 1);

@@ -1,4 +1,4 @@
-// Assertions about values on the device: nobody waits; whoever reads from the device next gets the message.
+// Assertions about values on the device do not wait: the next readback raises the message.
 #include "families/indexed.h"
 #include "ops/native.h"
 #include "runtime/messages.h"

@@ -107,7 +107,7 @@ class Join {
            buffers > std::min(kMaxBindings, runtime().device.limits.maxStorageBuffersPerShaderStage);
   }
 
-  // The most that can move at once: everything begins and ends at multiples of it.
+  // The widest unit that all rows begin and end at a multiple of.
   int64_t unit_bytes() const {
     int64_t unit = 16;
     const auto align = [&](int64_t elements) {

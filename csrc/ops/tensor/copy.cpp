@@ -35,7 +35,7 @@ at::TensorIterator copy_iterator(const at::Tensor& target, const at::Tensor& sou
       .build();
 }
 
-// The dtype of the same values that is not cut to size again.
+// The dtype with the same values that stores without another cast.
 at::ScalarType computed(at::ScalarType dtype) {
   switch (dtype) {
     case at::kHalf:

@@ -151,7 +151,7 @@ at::Tensor channel_shuffle(const at::Tensor& self, int64_t groups) {
   return out;
 }
 
-// The number of each element, as often as it is to be repeated.
+// The index of each element, repeated as often as its count says.
 at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<int64_t> output_size) {
   TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
   TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt,

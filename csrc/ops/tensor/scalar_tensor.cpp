@@ -9,7 +9,7 @@
 namespace torch_webgpu {
 namespace {
 
-// What a half cannot hold is an infinity, as on the CPU: masks of attention are set to -1e9.
+// A value beyond float16's range becomes an infinity, as on the CPU: attention masks are often set to -1e9.
 at::Scalar rounded(at::ScalarType dtype, const at::Scalar& value) {
   if (value.isComplex()) return value;
   if (dtype == at::kHalf) return static_cast<float>(static_cast<c10::Half>(static_cast<float>(value.toDouble())));
@@ -18,7 +18,7 @@ at::Scalar rounded(at::ScalarType dtype, const at::Scalar& value) {
   return value;
 }
 
-// A tape would not see the number being written later.
+// A tape does not see the deferred write, so the number is written at once while recording.
 at::Tensor scalar_tensor(const at::Scalar& given, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                          std::optional<at::Device> device, std::optional<bool> pin) {
   const at::ScalarType type = c10::dtype_or_default(dtype);

@@ -1,4 +1,4 @@
-// What every device owes PyTorch: empty tensors, views, resizing, and storages set by hand.
+// The base ops of a device: empty tensors, views, resizing, and storages set by hand.
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>

@@ -147,7 +147,7 @@ fn special_zeta(x: f32, q: f32) -> f32 {
   let below = zeta_sum(x, 1.0 - part);
   let odd = x != 2.0 * floor(0.5 * x);
   if (is_inf_f32(above) && is_inf_f32(below)) {
-    // Of opposite infinities the nearer to zero wins, until both leave the range of the CPU's float64 too.
+    // Where both poles give infinities of opposite sign, the nearer to zero wins, until both leave float64's range too.
     if (odd && x * log_f32(max(part, 1.0 - part)) < -709.0) { return nan_f32(); }
     return select(above, -above, odd && part > 0.5);
   }

@@ -1,5 +1,5 @@
 // needs: angle
-// What several special functions build on. A function of t is a polynomial fitted to a range that t = -1 to 1 spans.
+// Shared by several special functions. A function of t is a polynomial fitted to a range that t = -1 to 1 spans.
 
 fn sinpi_core(t: f32) -> f32 {
   return fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, 1.70704683e-9, -2.14489331e-7), 1.89568292e-5), -1.092432e-3),
