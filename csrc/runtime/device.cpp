@@ -12,6 +12,13 @@ thread_local const char* OpScope::current_ = nullptr;
 
 namespace {
 
+// A call of this thread whose errors are its caller's, and what was said against it.
+struct Trial {
+  WGPUErrorFilter filter;
+  std::optional<std::string> failure;
+};
+thread_local Trial* trial = nullptr;
+
 // Dawn's chained struct for toggles; its header is not part of the standard one.
 constexpr auto kDawnTogglesSType = static_cast<WGPUSType>(0x0005000A);
 struct DawnToggles {
@@ -201,6 +208,9 @@ bool contains(const WGPUSupportedFeatures& set, WGPUFeatureName feature) {
   return std::find(set.features, set.features + set.featureCount, feature) != set.features + set.featureCount;
 }
 
+// Dawn's own: calls other than encoding may then come from several threads at once.
+constexpr auto kImplicitDeviceSynchronization = static_cast<WGPUFeatureName>(0x00050004);
+
 // Every device has the core features: unless it says so by their standard number, its library has other numbers.
 bool has_standard_numbers(const Api& api, WGPUDevice device) {
   WGPUSupportedFeatures features{};
@@ -274,8 +284,12 @@ void Device::request_device(WGPUAdapter adapter) {
   if (!api.is_wgpu_native()) descriptor.nextInChain = &toggles.chain;
 
   descriptor.uncapturedErrorCallbackInfo.userdata1 = this;
-  descriptor.uncapturedErrorCallbackInfo.callback = [](WGPUDevice const*, WGPUErrorType, WGPUStringView message,
+  descriptor.uncapturedErrorCallbackInfo.callback = [](WGPUDevice const*, WGPUErrorType type, WGPUStringView message,
                                                        void* data, void*) {
+    if (trial && (trial->filter != WGPUErrorFilter_OutOfMemory || type == WGPUErrorType_OutOfMemory)) {
+      if (!trial->failure) trial->failure = to_string(message);
+      return;
+    }
     auto* device = static_cast<Device*>(data);
     const std::lock_guard guard(device->error_mutex_);
     if (device->error_.empty()) device->error_ = to_string(message);
@@ -295,11 +309,15 @@ void Device::request_device(WGPUAdapter adapter) {
 
   WGPUSupportedFeatures supported{};
   api.AdapterGetFeatures(adapter, &supported);
+  if (!api.is_wgpu_native() && !contains(supported, kImplicitDeviceSynchronization)) {
+    throw UnavailableError(api.path + " cannot be called by several threads: it lacks implicit-device-synchronization");
+  }
   const auto open = [&](const FeatureNumbers& numbers) {
     has_f16 = contains(supported, numbers.f16);
     has_timestamps = contains(supported, numbers.timestamps);
     has_subgroups = contains(supported, numbers.subgroups);
     std::vector<WGPUFeatureName> required;
+    if (!api.is_wgpu_native()) required.push_back(kImplicitDeviceSynchronization);
     if (has_f16) required.push_back(numbers.f16);
     if (has_timestamps) required.push_back(numbers.timestamps);
     if (has_subgroups) required.push_back(numbers.subgroups);
@@ -335,7 +353,16 @@ void Device::poll() const {
   }
 }
 
+// Dawn has error scopes per thread. All threads share those of wgpu-native, which in turn calls back from within the
+// call that fails.
 std::optional<std::string> Device::failure_of(WGPUErrorFilter filter, const std::function<void()>& create) const {
+  if (api.is_wgpu_native()) {
+    Trial attempt{filter, {}};
+    trial = &attempt;
+    create();
+    trial = nullptr;
+    return attempt.failure;
+  }
   struct Scope {
     std::optional<std::string> failure;
     bool done = false;
@@ -343,7 +370,7 @@ std::optional<std::string> Device::failure_of(WGPUErrorFilter filter, const std:
   api.DevicePushErrorScope(handle, filter);
   create();
   WGPUPopErrorScopeCallbackInfo callback{};
-  callback.mode = WGPUCallbackMode_AllowProcessEvents;
+  callback.mode = WGPUCallbackMode_WaitAnyOnly;  // no other thread that polls may call it
   callback.userdata1 = &scope;
   callback.callback = [](WGPUPopErrorScopeStatus, WGPUErrorType type, WGPUStringView message, void* data, void*) {
     auto* scope = static_cast<Scope*>(data);

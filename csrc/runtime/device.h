@@ -58,7 +58,7 @@ class Device {
   // Lets callbacks of finished work run, without waiting.
   void poll() const;
 
-  // Runs `create` and returns what WebGPU said against it, if anything.
+  // Runs `create` and returns what WebGPU said against it, if anything. Several threads may do so at once.
   std::optional<std::string> failure_of(WGPUErrorFilter filter, const std::function<void()>& create) const;
 
   bool is_lost() const { return lost_.load(std::memory_order_acquire); }

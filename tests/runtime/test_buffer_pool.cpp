@@ -23,12 +23,22 @@ void check_rounding(uint64_t size) {
 int refusals = 0;
 bool refused = false;
 Api driver;
+WGPUUncapturedErrorCallbackInfo errors;
 
+// Dawn tells it to an error scope, wgpu-native to the device.
 void refuse_buffers(Api& api) {
   driver = api;
+  api.AdapterRequestDevice = [](WGPUAdapter adapter, const WGPUDeviceDescriptor* descriptor,
+                                WGPURequestDeviceCallbackInfo callback) {
+    errors = descriptor->uncapturedErrorCallbackInfo;
+    return driver.AdapterRequestDevice(adapter, descriptor, callback);
+  };
   api.DeviceCreateBuffer = [](WGPUDevice device, const WGPUBufferDescriptor* descriptor) {
     refused = descriptor->size >= 1 << 20 && refusals > 0;
     if (refused) --refusals;
+    if (refused && driver.is_wgpu_native()) {
+      errors.callback(&device, WGPUErrorType_OutOfMemory, to_view("no memory"), errors.userdata1, errors.userdata2);
+    }
     return driver.DeviceCreateBuffer(device, descriptor);
   };
   api.DevicePopErrorScope = [](WGPUDevice device, WGPUPopErrorScopeCallbackInfo callback) {
