@@ -14,13 +14,15 @@ class Event {
 
  private:
   friend class Stream;
+  friend struct DeferredSubmit;
   struct Completion {
+    WGPUFuture future{};
+    bool marked = false;  // has its place among what was submitted, and a future
     bool done = false;
     double host_time_ms = 0;
   };
   std::shared_ptr<Completion> completion_;  // empty until recorded
-  WGPUFuture future_{};
-  int query_ = -1;  // index of the timestamp query; -1 without one
+  int query_ = -1;                          // index of the timestamp query; -1 without one
 };
 
 }  // namespace torch_webgpu

@@ -31,19 +31,21 @@ void Stream::add_queries() {
   for (int query = first + kQueries - 1; query >= first; --query) free_queries_.push_back(query);
 }
 
-void Stream::write_timestamp(Event& event) {
-  if (!device_.has_timestamps) return;
-  if (event.query_ < 0) {
-    if (free_queries_.empty()) add_queries();
-    event.query_ = free_queries_.back();
-    free_queries_.pop_back();
-  }
+int Stream::take_query() {
+  if (free_queries_.empty()) add_queries();
+  const int query = free_queries_.back();
+  free_queries_.pop_back();
+  return query;
+}
+
+void Stream::write_timestamp(int query) {
   WGPUPassTimestampWrites timestamps{};
-  timestamps.querySet = queries_[event.query_ / kQueries];
+  timestamps.querySet = queries_[query / kQueries];
   timestamps.beginningOfPassWriteIndex = WGPU_QUERY_SET_INDEX_UNDEFINED;
-  timestamps.endOfPassWriteIndex = static_cast<uint32_t>(event.query_ % kQueries);
+  timestamps.endOfPassWriteIndex = static_cast<uint32_t>(query % kQueries);
   WGPUComputePassDescriptor descriptor{};
   descriptor.timestampWrites = &timestamps;
+  end_pass();
   auto* pass = device_.api.CommandEncoderBeginComputePass(encoder(), &descriptor);
   device_.api.ComputePassEncoderEnd(pass);
   device_.api.ComputePassEncoderRelease(pass);
@@ -52,33 +54,37 @@ void Stream::write_timestamp(Event& event) {
 void Stream::record(Event& event) {
   const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
-  end_pass();
-  if (event.timing) write_timestamp(event);
-  submit();
-  submit_writes();
-  mark(event);
+  event.completion_ = std::make_shared<Event::Completion>();
+  if (event.timing && device_.has_timestamps && event.query_ < 0) event.query_ = take_query();
+  DeferredSubmit submit{event.completion_, event.query_};
+  if (is_in_order()) {
+    run(submit);
+  } else {
+    put_aside(std::move(submit));
+  }
   device_.poll();  // lets go of the events before it that nobody asked about
 }
 
 // The callback owns its share of the completion: after a loss it may come when nobody waits any more.
-void Stream::mark(Event& event) {
-  event.completion_ = std::make_shared<Event::Completion>();
+void Stream::mark(const std::shared_ptr<Event::Completion>& event) {
   WGPUQueueWorkDoneCallbackInfo callback{};
   callback.mode = WGPUCallbackMode_AllowProcessEvents;
-  callback.userdata1 = new std::shared_ptr<Event::Completion>(event.completion_);
+  callback.userdata1 = new std::shared_ptr<Event::Completion>(event);
   callback.callback = [](WGPUQueueWorkDoneStatus, WGPUStringView, void* data, void*) {
     const std::unique_ptr<std::shared_ptr<Event::Completion>> completion(
         static_cast<std::shared_ptr<Event::Completion>*>(data));
     (*completion)->host_time_ms = now_ms();
     (*completion)->done = true;
   };
-  event.future_ = device_.api.QueueOnSubmittedWorkDone(device_.queue, callback);
+  event->future = device_.api.QueueOnSubmittedWorkDone(device_.queue, callback);
+  event->marked = true;
 }
 
 bool Stream::is_complete(Event& event) {
   const std::lock_guard guard(mutex_);
   if (!event.completion_ || event.completion_->done) return true;
   device_.throw_if_lost();
+  run_ready();
   device_.poll();
   return event.completion_->done;
 }
@@ -88,7 +94,11 @@ void Stream::wait(Event& event) {
   if (!event.completion_ || event.completion_->done) return;
   device_.throw_if_lost();
   const auto completion = event.completion_;
-  wait(event.future_, completion->done);
+  if (!completion->marked) {
+    settle();
+    device_.throw_if_lost();
+  }
+  wait(completion->future, completion->done);
   check();
 }
 

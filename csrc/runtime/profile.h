@@ -44,6 +44,9 @@ class Profile {
   // An id that this thread's dispatches carry from now on, to tell later which operation they belong to.
   static void set_correlation(uint64_t id) { correlation_ = id; }
 
+  // Whether some profile times dispatches.
+  static bool is_recording() { return recording_.load(std::memory_order_relaxed) != nullptr; }
+
   // For the stream, which holds its lock:
 
   // The profile that times the dispatches of this device, or null.

@@ -9,6 +9,7 @@
 #include "runtime/messages.h"
 #include "runtime/profile.h"
 #include "runtime/tape.h"
+#include "runtime/unlocked.h"
 
 namespace torch_webgpu {
 namespace {
@@ -90,24 +91,31 @@ void Stream::end_pass() {
 }
 
 void Stream::dispatch(const Launch& launch) {
+  device_.throw_if_lost();
+  const auto kernel = kernels_.get(launch.key, launch.signature(), [&] { return launch.print(launch); });
+  const bool at_once = wants_kernels_at_once();
+  if (at_once) [[unlikely]]
+    finish(*kernel);
   const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
-  const Kernel& kernel = kernels_.get(launch.key, launch.signature(), [&] { return launch.print(launch); });
+  if (at_once) [[unlikely]]
+    settle();
   if (auto* tape = recording()) [[unlikely]]
     tape->add(launch, kernel, status_);
-  encode(kernel, launch.bindings, launch.windowed, launch.params, launch.param_words, launch.reports, launch.grid);
+  place(kernel, launch.bindings, launch.windowed, launch.params, launch.param_words, launch.reports, launch.grid);
   if (sync_every_op_) [[unlikely]]
-    finish_op(*kernel.label);
+    finish_op(*kernel->label);
 }
 
 void Stream::prepare(const Launch& launch) {
-  const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
-  kernels_.get(launch.key, launch.signature(), [&] { return launch.print(launch); });
+  const auto kernel = kernels_.get(launch.key, launch.signature(), [&] { return launch.print(launch); });
+  kernels_.finish(*kernel);
+  if (kernel->has_failed()) throw Error(kernel->failure());
 }
 
 void Stream::encode(const Kernel& kernel, const Binding* bindings, bool windowed, const uint32_t* params,
-                    uint32_t param_words, bool reports, const uint32_t* grid) {
+                    uint32_t param_words, bool reports, const uint32_t* grid, Profile* profile) {
   const uint32_t uniforms = kernel.signature.uniforms;
   const auto slots =
       static_cast<uint32_t>(std::max<uint64_t>(uniforms, (uint64_t{param_words} * 4 + kSlotBytes - 1) / kSlotBytes));
@@ -121,7 +129,6 @@ void Stream::encode(const Kernel& kernel, const Binding* bindings, bool windowed
   if (dry_) [[unlikely]]
     return;
   const Api& api = device_.api;
-  auto* const profile = Profile::recording(device_);
   if (profile) [[unlikely]] {
     end_pass();
     profile->begin(kernel, bindings, windowed, grid);
@@ -129,7 +136,7 @@ void Stream::encode(const Kernel& kernel, const Binding* bindings, bool windowed
   if (!pass_) open_pass();
   if (kernel.id != current_kernel_) {
     current_kernel_ = kernel.id;
-    api.ComputePassEncoderSetPipeline(pass_, kernel.pipeline);
+    api.ComputePassEncoderSetPipeline(pass_, kernel.pipeline());
   }
   auto* group = windowed ? groups_.create(bindings, kernel.signature) : groups_.get(bindings, kernel.signature);
   if (group != current_group_) {
@@ -195,15 +202,23 @@ void Stream::stop_recording() {
 }
 
 void Stream::replay(const Tape& tape, const Buffer* const* slots, uint64_t random_seed, uint64_t random_counter) {
+  const bool at_once = wants_kernels_at_once();
+  if (at_once) [[unlikely]] {
+    for (const auto& step : tape.steps()) {
+      if (step.kernel) finish(*step.kernel);
+    }
+  }
   const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
+  if (at_once) [[unlikely]]
+    settle();
   if (auto* outer = recording()) outer->fail("it replays another tape");
   Binding bindings[kMaxBindings];
   for (const auto& step : tape.steps()) {
     const Tape::SlotBinding* places = tape.bindings(step);
     if (!step.kernel) {
-      encode_copy(*slots[places[0].slot], step.source_offset, *slots[places[1].slot], step.target_offset,
-                  step.size_bytes);
+      place_copy(
+          {slots[places[0].slot], step.source_offset, slots[places[1].slot], step.target_offset, step.size_bytes});
       continue;
     }
     for (uint32_t i = 0; i < step.binding_count; ++i) {
@@ -221,7 +236,7 @@ void Stream::replay(const Tape& tape, const Buffer* const* slots, uint64_t rando
       words[3] = static_cast<uint32_t>(counter >> 32);
       params = renewed;
     }
-    encode(*step.kernel, bindings, step.windowed, params, step.param_words, step.reports, step.grid);
+    place(step.kernel, bindings, step.windowed, params, step.param_words, step.reports, step.grid);
     if (sync_every_op_) [[unlikely]]
       finish_op(*step.kernel->label);
   }
@@ -254,18 +269,9 @@ void Stream::copy(const Buffer& source, uint64_t source_offset, const Buffer& ta
   device_.throw_if_lost();
   if (auto* tape = recording()) [[unlikely]]
     tape->add_copy(source, source_offset, target, target_offset, size_bytes);
-  encode_copy(source, source_offset, target, target_offset, size_bytes);
+  place_copy({&source, source_offset, &target, target_offset, size_bytes});
   if (sync_every_op_) [[unlikely]]
     finish_op("a copy");
-}
-
-void Stream::encode_copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
-                         uint64_t size_bytes) {
-  end_pass();
-  device_.api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, source_offset, target.handle, target_offset,
-                                               size_bytes);
-  ++stats_.copies;
-  if (++recorded_ >= batch_size_) submit();
 }
 
 void Stream::write(const Buffer& target, uint64_t offset, const void* data, uint64_t size_bytes) {
@@ -273,8 +279,17 @@ void Stream::write(const Buffer& target, uint64_t offset, const void* data, uint
   device_.throw_if_lost();
   if (auto* tape = recording()) [[unlikely]]
     tape->fail("it copies from the host");
-  submit();  // a queue write would otherwise overtake what is recorded
   const auto* bytes = static_cast<const char*>(data);
+  if (!is_in_order()) [[unlikely]] {
+    if (bytes_aside_ + size_bytes <= kUploadBytes)
+      return put_aside(DeferredWrite{&target, offset, {bytes, bytes + size_bytes}});
+    settle();
+  }
+  write_now(target, offset, bytes, size_bytes);
+}
+
+void Stream::write_now(const Buffer& target, uint64_t offset, const char* bytes, uint64_t size_bytes) {
+  submit();  // a queue write would otherwise overtake what is recorded
   const auto put = [&](uint64_t at, const void* from, uint64_t size) {
     device_.api.QueueWriteBuffer(device_.queue, target.handle, offset + at, from, size);
     staged_bytes_ += size + kStagingOverhead;
@@ -308,6 +323,7 @@ void Stream::read(const Buffer& source, uint64_t offset, void* data, uint64_t si
   const std::lock_guard guard(mutex_);
   if (auto* tape = recording()) [[unlikely]]
     tape->fail("it copies to the host");
+  settle();
   for (uint64_t done = 0; done < size_bytes; done += kReadbackBytes) {
     const uint64_t chunk = std::min(kReadbackBytes, size_bytes - done);
     read_chunk(source, offset + done, static_cast<char*>(data) + done, chunk);
@@ -413,6 +429,7 @@ void Stream::check_status(const uint32_t* words) {
 void Stream::flush() {
   const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
+  if (!is_in_order()) put_aside(DeferredSubmit{nullptr, -1});
   submit();
   submit_writes();
 }
@@ -420,6 +437,7 @@ void Stream::flush() {
 void Stream::synchronize() {
   const std::lock_guard guard(mutex_);
   device_.throw_if_lost();
+  settle();
   submit();
   submit_writes();
   wait_for_queue();
@@ -428,9 +446,9 @@ void Stream::synchronize() {
 }
 
 void Stream::wait_for_queue(bool may_interrupt) {
-  Event now(false);
+  const auto now = std::make_shared<Event::Completion>();
   mark(now);
-  may_interrupt ? wait(now.future_, now.completion_->done) : void(device_.wait(now.future_, now.completion_->done));
+  may_interrupt ? wait(now->future, now->done) : void(device_.wait(now->future, now->done));
 }
 
 void Stream::set_interrupt(void (*check)()) { interrupt = check; }
@@ -440,11 +458,6 @@ void Stream::wait(WGPUFuture future, const bool& done) {
   while (!device_.wait(future, done, kInterruptNs)) {
     auto* check = interrupt.load();
     if (!check) continue;
-    struct Unlocked {
-      explicit Unlocked(std::mutex& mutex) : mutex(mutex) { mutex.unlock(); }
-      ~Unlocked() { mutex.lock(); }
-      std::mutex& mutex;
-    };
     const Unlocked unlocked(mutex_);
     check();
   }
@@ -458,6 +471,8 @@ void Stream::lose_device() {
 
 void Stream::check() {
   device_.throw_if_lost();
+  if (!failed_kernels_.empty()) [[unlikely]]
+    throw_failed_kernels();
   if (device_.has_pending_error()) [[unlikely]]
     device_.throw_pending_error("the last operations were " + recent_ops());
 }
@@ -480,11 +495,17 @@ StreamStats Stream::stats() {
   stats.kernels_compiled = kernels_.compiled();
   stats.kernels_cached = kernels_.size();
   stats.kernel_bytes = kernels_.size_bytes();
+  for (const auto& deferred : aside_) {
+    stats.dispatches += std::holds_alternative<DeferredLaunch>(deferred);
+    stats.copies += std::holds_alternative<DeferredCopy>(deferred);
+    stats.uploads += std::holds_alternative<DeferredWrite>(deferred);
+  }
   return stats;
 }
 
 void Stream::set_dry(bool dry) {
   const std::lock_guard guard(mutex_);
+  settle();
   submit();
   dry_ = dry;
 }
@@ -504,6 +525,7 @@ WGPUBuffer Stream::create_buffer(const WGPUBufferDescriptor& descriptor) {
 // What is recorded may still use them: everything is submitted first, and the driver keeps them until it has run.
 void Stream::destroy_buffers(const std::vector<WGPUBuffer>& buffers) {
   const std::lock_guard guard(mutex_);
+  settle();
   submit();
   wait_for_queue(/*may_interrupt=*/false);
   groups_.clear();

@@ -1,9 +1,10 @@
 // The one ordered queue: dispatches and copies of all threads, recorded in batches, many per submit. The only place
-// that encodes or submits. Nothing here waits but read(), synchronize() and events.
+// that encodes or submits. Nothing here waits but read(), synchronize() and events, except where memory is short.
 #pragma once
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "runtime/bind_group_cache.h"
 #include "runtime/buffer_pool.h"
+#include "runtime/deferred.h"
 #include "runtime/device.h"
 #include "runtime/event.h"
 #include "runtime/kernel_cache.h"
@@ -19,6 +21,7 @@
 
 namespace torch_webgpu {
 
+class Profile;
 class Tape;
 
 struct StreamStats {
@@ -31,7 +34,7 @@ class Stream {
   Stream(Device& device, KernelCache& kernels);
 
   void dispatch(const Launch& launch);
-  void prepare(const Launch& launch);  // compiles its kernel, or throws what is wrong with it
+  void prepare(const Launch& launch);  // waits for its kernel, and throws what is wrong with it
   // Offsets and sizes of copies, uploads and readbacks on the device are multiples of 4 bytes; an upload of a size that
   // is not overwrites up to the next multiple.
   void copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
@@ -71,16 +74,35 @@ class Stream {
   // With `dry`, dispatches stop before the first call into WebGPU: what is left is the host's own cost.
   void set_dry(bool dry);
 
-  // The pool creates and destroys through here: the library is not to be called by two threads at once.
+  // The pool creates and destroys through here. Of several threads that call the library at once, one may encode.
   WGPUBuffer create_buffer(const WGPUBufferDescriptor& descriptor);
   void destroy_buffers(const std::vector<WGPUBuffer>& buffers);
 
  private:
+  // Encodes a launch, or puts it aside until its kernel is compiled.
+  void place(const std::shared_ptr<Kernel>& kernel, const Binding* bindings, bool windowed, const uint32_t* params,
+             uint32_t param_words, bool reports, const uint32_t* grid);
   void encode(const Kernel& kernel, const Binding* bindings, bool windowed, const uint32_t* params,
-              uint32_t param_words, bool reports, const uint32_t* grid);
-  void encode_copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
-                   uint64_t size_bytes);
+              uint32_t param_words, bool reports, const uint32_t* grid, Profile* profile);
+  void place_copy(const DeferredCopy& copy);
   void finish_op(const std::string& name);
+  void write_now(const Buffer& target, uint64_t offset, const char* bytes, uint64_t size_bytes);
+
+  // What is put aside, in deferred.cpp.
+  bool is_in_order();  // whether all that came before has been encoded
+  void put_aside(Deferred&& deferred);
+  void run_ready();
+  void settle();
+  void run_first();
+  void run(const DeferredLaunch& launch);
+  void run(const DeferredCopy& copy);
+  void run(const DeferredWrite& write);
+  void run(const DeferredSubmit& submit);
+  void drop_if_lost();
+  bool wants_kernels_at_once() const;
+  void finish(Kernel& kernel);
+  void throw_failed_kernels();
+
   WGPUBindGroup several_uniforms(uint32_t count);
   void open_pass();
   void end_pass();
@@ -89,7 +111,7 @@ class Stream {
   void submit_writes();
   void wait_for_queue(bool may_interrupt = true);
   void wait(WGPUFuture future, const bool& done);
-  void mark(Event& event);
+  void mark(const std::shared_ptr<Event::Completion>& event);
   void check();
   void read_status();
   void check_status(const uint32_t* words);
@@ -97,7 +119,8 @@ class Stream {
   std::string recent_ops() const;
   void reserve_readback(uint64_t size_bytes);
   void read_chunk(const Buffer& source, uint64_t offset, char* data, uint64_t size_bytes);
-  void write_timestamp(Event& event);
+  int take_query();
+  void write_timestamp(int query);
   void add_queries();
 
   Device& device_;
@@ -109,6 +132,11 @@ class Stream {
   StreamStats stats_;
   std::atomic<Tape*> tape_{nullptr};  // what `recorder_` records to
   std::thread::id recorder_;
+
+  std::deque<Deferred> aside_;               // begins with a launch whose kernel was not compiled when last looked at
+  uint64_t taken_ = 0;                       // how many have left it
+  uint64_t bytes_aside_ = 0;                 // of its writes
+  std::vector<std::string> failed_kernels_;  // what to say of them at the next wait
 
   // The batch being recorded.
   WGPUCommandEncoder encoder_ = nullptr;

@@ -35,10 +35,10 @@ uint32_t Tape::use(const Buffer& buffer) {
   return 0;
 }
 
-void Tape::add(const Launch& launch, const Kernel& kernel, const Buffer& status) {
+void Tape::add(const Launch& launch, std::shared_ptr<Kernel> kernel, const Buffer& status) {
   if (!failure_.empty()) return;
   Step step{};
-  step.kernel = kernel.shared_from_this();
+  step.kernel = std::move(kernel);
   step.first_binding = static_cast<uint32_t>(bindings_.size());
   step.binding_count = launch.binding_count;
   step.first_word = static_cast<uint32_t>(words_.size());

@@ -23,7 +23,7 @@ class Tape {
     const Buffer* buffer;  // of the recording; of fixed slots, for ever
   };
   struct Step {
-    std::shared_ptr<const Kernel> kernel;  // null: a copy of `size_bytes`, from the first binding to the second
+    std::shared_ptr<Kernel> kernel;  // null: a copy of `size_bytes`, from the first binding to the second
     uint32_t first_binding, binding_count;
     uint32_t first_word, param_words;
     uint32_t random_word;
@@ -45,7 +45,7 @@ class Tape {
   Tape(const std::vector<const Buffer*>& given, Random random);
 
   // While recording: what the stream and the pool did.
-  void add(const Launch& launch, const Kernel& kernel, const Buffer& status);
+  void add(const Launch& launch, std::shared_ptr<Kernel> kernel, const Buffer& status);
   void add_copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
                 uint64_t size_bytes);
   void allocated(const Buffer& buffer);

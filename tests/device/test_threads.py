@@ -10,6 +10,8 @@ import torch
 
 from tests.device.process import output_of
 
+COMPILE_MS = "TORCH_WEBGPU_TEST_COMPILE_MS"  # what each kernel takes longer to compile
+
 SECONDS = 60  # far more than any of these takes: a thread that is not back by then is stuck
 
 
@@ -173,3 +175,48 @@ def test_the_first_use_may_come_from_many_threads() -> None:
     print(sorted(results) == [[float(n)] * 2 for n in range(8)])
     """
     assert output_of(script) == ["True"]
+
+
+def test_the_host_goes_on_while_kernels_are_compiled() -> None:
+    script = """
+    import time, torch
+    x = torch.arange(1.0, 65.0).to("webgpu")
+    begin = time.monotonic()
+    y = (x.sin() * 2).exp()
+    x.copy_(torch.zeros(64))
+    z = y - x
+    event = torch.Event(device="webgpu")
+    event.record()
+    print(time.monotonic() - begin < 0.7, event.query())
+    print(torch.allclose(z.cpu(), (torch.arange(1.0, 65.0).sin() * 2).exp(), rtol=1e-5), x.sum().item() == 0)
+    print(time.monotonic() - begin > 1.4, event.query())
+    """
+    assert output_of(script, **{COMPILE_MS: "1400"}) == ["True False", "True True", "True True"]
+
+
+def test_threads_with_a_new_kernel_each_do_not_wait_for_one_another() -> None:
+    """On Dawn's Null backend: llvmpipe compiles a kernel once more when it first runs, one after another."""
+    script = """
+    import threading, time, torch
+    names = "sin cos tan exp log sqrt abs neg floor ceil".split()
+    x = torch.ones(64).to("webgpu")
+    threads = [threading.Thread(target=lambda op=getattr(torch, name): op(x).cpu()) for name in names]
+    before, begin = torch.webgpu.memory_stats()["kernels_compiled"], time.monotonic()
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    print(torch.webgpu.memory_stats()["kernels_compiled"] - before, 0.8 <= time.monotonic() - begin < 2.4)
+    """
+    environment = {"TORCH_WEBGPU_RUNTIME": "dawn", "TORCH_WEBGPU_ADAPTER": "null", COMPILE_MS: "800"}
+    assert output_of(script, **environment) == ["10 True"]  # one after another they take 8 seconds
+
+
+def test_a_process_may_fork_and_end_while_kernels_are_compiled() -> None:
+    script = """
+    import os, sys, torch
+    x = torch.ones(64).to("webgpu")
+    for op in (torch.sin, torch.cos, torch.exp): op(x)
+    child = os.fork()
+    if child == 0: sys.exit(0)
+    print(os.waitpid(child, 0)[1])
+    """
+    assert output_of(script, **{COMPILE_MS: "300"}) == ["0"]

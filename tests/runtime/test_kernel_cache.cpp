@@ -1,4 +1,4 @@
-// Pipelines by exact key, a bound on their number, and shaders that do not compile.
+// Kernels by exact key, a bound on their number, and shaders that do not compile.
 #include "support.h"
 
 namespace torch_webgpu {
@@ -162,7 +162,8 @@ TEST_CASE("kernels: a shader that does not compile names its op and harms nothin
   for (const Program* broken : {&syntax, &type, &interface}) {
     run(add_constant, {&out}, {1});
     for (int attempt = 0; attempt < 2; ++attempt) {
-      const auto message = message_of<Error>([&] { run(*broken, {&out}); });
+      run(*broken, {&out});
+      const auto message = message_of<Error>([&] { stream.synchronize(); });
       CHECK(contains(message, broken->label));
       CHECK(contains(message, "does not compile"));
     }
@@ -177,7 +178,8 @@ TEST_CASE("kernels: a shader that asks for too much is refused at compile time")
   const auto& limits = runtime().device.limits;
   const Words out(std::vector<uint32_t>(64, 0));
   const Program wide{"too_wide", 1, "m0[0] = 1u;", std::to_string(limits.maxComputeWorkgroupSizeX * 2)};
-  CHECK(contains(message_of<Error>([&] { run(wide, {&out}); }), "too_wide"));
+  run(wide, {&out});
+  CHECK(contains(message_of<Error>([&] { runtime().stream.synchronize(); }), "too_wide"));
   runtime().stream.synchronize();
   CHECK(out.get() == std::vector<uint32_t>(64, 0));
 }
