@@ -299,6 +299,11 @@ def _default_generator() -> torch.Generator:
     return _generators[0]
 
 
+def _get_generator(device: torch.device) -> torch.Generator:
+    """Under the name by which AOTAutograd asks every device."""
+    return _default_generator()
+
+
 def __getattr__(name: str) -> Any:
     if name == "default_generators":
         return (_default_generator(),)

@@ -337,12 +337,11 @@ class ShaderLibrary:
                     raise problem from None
             raise ValueError("compile_shader: the text declares no entry point, that is no `@compute ... fn`")
         self._kernels = {name: ShaderKernel(source, module, name) for name in names}
+        # Plain attributes: torch.compile looks them up by itself, and leaves its graph only for a kernel's call.
+        self.__dict__.update(self._kernels)
 
     def __getattr__(self, name: str) -> ShaderKernel:
-        kernels = self.__dict__.get("_kernels", {})
-        if name not in kernels:
-            raise AttributeError(f"the shader has no kernel {name!r}, only {', '.join(kernels)}")
-        return kernels[name]
+        raise AttributeError(f"the shader has no kernel {name!r}, only {', '.join(self.__dict__.get('_kernels', ()))}")
 
     def __dir__(self) -> list[str]:
         return sorted(self._kernels)

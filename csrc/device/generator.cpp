@@ -11,25 +11,27 @@
 
 namespace torch_webgpu {
 
-Generator::Generator(uint64_t seed)
-    : c10::GeneratorImpl(kDevice, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)), seed_(seed) {}
+Generator::Generator(uint64_t seed) : Generator(c10::make_intrusive<State>(seed, 0)) {}
+
+Generator::Generator(c10::intrusive_ptr<State> state)
+    : c10::GeneratorImpl(kDevice, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)), state_(std::move(state)) {}
 
 c10::DeviceType Generator::device_type() { return kDeviceType; }
 
 void Generator::set_current_seed(uint64_t seed) {
-  seed_ = seed;
-  offset_ = 0;
+  state_->seed = seed;
+  state_->offset = 0;
 }
 
 uint64_t Generator::seed() {
   set_current_seed(c10::detail::getNonDeterministicRandom(true));
-  return seed_;
+  return state_->seed;
 }
 
 Generator::Blocks Generator::take(uint64_t blocks) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Blocks taken{seed_, offset_};
-  offset_ += blocks;
+  const Blocks taken{state_->seed, state_->offset};
+  state_->offset += blocks;
   if (auto* tape = is_open() ? runtime().stream.recording() : nullptr) [[unlikely]] {
     if (this != default_generator().unsafeGetGeneratorImpl()) tape->fail("it draws from a generator of its own");
     tape->took_random_numbers(blocks);
@@ -40,8 +42,8 @@ Generator::Blocks Generator::take(uint64_t blocks) {
 c10::intrusive_ptr<c10::TensorImpl> Generator::get_state() const {
   auto state = at::detail::empty_cpu({2 * sizeof(uint64_t)}, at::kByte);
   auto* bytes = state.mutable_data_ptr<uint8_t>();
-  std::memcpy(bytes, &seed_, sizeof(seed_));
-  std::memcpy(bytes + sizeof(seed_), &offset_, sizeof(offset_));
+  std::memcpy(bytes, &state_->seed, sizeof(uint64_t));
+  std::memcpy(bytes + sizeof(uint64_t), &state_->offset, sizeof(uint64_t));
   return state.getIntrusivePtr();
 }
 
@@ -49,14 +51,24 @@ void Generator::set_state(const c10::TensorImpl& state) {
   at::detail::check_rng_state(state);
   TORCH_CHECK(state.numel() == 2 * sizeof(uint64_t), "RNG state is wrong size");
   const auto* bytes = state.data_dtype_initialized<uint8_t>();
-  std::memcpy(&seed_, bytes, sizeof(seed_));
-  std::memcpy(&offset_, bytes + sizeof(seed_), sizeof(offset_));
+  std::memcpy(&state_->seed, bytes, sizeof(uint64_t));
+  std::memcpy(&state_->offset, bytes + sizeof(uint64_t), sizeof(uint64_t));
+}
+
+void Generator::graphsafe_set_state(const c10::intrusive_ptr<c10::GeneratorImpl>& other) {
+  const auto* generator = dynamic_cast<const Generator*>(other.get());
+  TORCH_CHECK_VALUE(generator, "graphsafe_set_state() takes a generator of webgpu");
+  state_ = generator->state_;
+  // A replay would draw from the state that the generator has then.
+  if (auto* tape = is_open() ? runtime().stream.recording() : nullptr) tape->fail("it exchanges a generator's state");
+}
+
+c10::intrusive_ptr<c10::GeneratorImpl> Generator::graphsafe_get_state() const {
+  return c10::intrusive_ptr<Generator>::reclaim(new Generator(state_));
 }
 
 Generator* Generator::clone_impl() const {
-  auto* clone = new Generator(seed_);
-  clone->offset_ = offset_;
-  return clone;
+  return new Generator(c10::make_intrusive<State>(state_->seed, state_->offset));
 }
 
 const at::Generator& default_generator() {

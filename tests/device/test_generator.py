@@ -243,3 +243,21 @@ def test_a_seed_repeats_the_numbers() -> None:
             drawn.append(torch.rand(100, device="webgpu").cpu())
     assert torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_generators_that_share_a_state() -> None:
+    """As activation checkpointing in compiled graphs uses them."""
+    lent, (default,) = generator(11), torch.webgpu.default_generators
+    torch.webgpu.manual_seed(7)
+    before = default.graphsafe_get_state()
+    default.graphsafe_set_state(lent)
+    first = torch.rand(3, device="webgpu")
+    default.graphsafe_set_state(before)
+    assert torch.webgpu.initial_seed() == 7 and default.get_offset() == 0
+    assert lent.get_offset() > 0, "what the default generator drew was taken from the one it was lent"
+    torch.testing.assert_close(first, torch.rand(3, device="webgpu", generator=generator(11)), rtol=0, atol=0)
+    clone = lent.clone_state()
+    clone.manual_seed(1)
+    assert lent.initial_seed() == 11
+    with pytest.raises(ValueError, match="takes a generator of webgpu"):
+        default.graphsafe_set_state(torch.Generator())

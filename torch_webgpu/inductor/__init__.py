@@ -19,6 +19,7 @@ def install() -> None:
     _after_import("torch._inductor.compile_fx", _register_backend)
     _after_import("torch._dynamo.backends.registry", _register_name)
     _after_import("torch._dynamo.trace_rules", _skip_own_frames)
+    _after_import("torch._functorch._aot_autograd.utils", _register_random_states)
 
 
 def _register_interface() -> None:
@@ -30,10 +31,18 @@ def _register_interface() -> None:
 
 
 def _skip_own_frames() -> None:
-    """Functions of torch.webgpu are called, not traced, as those of torch.cuda are."""
+    """Functions of torch.webgpu are called, not traced, as those of torch.cuda are; so are compile_shader's kernels."""
     from torch._dynamo import trace_rules
 
     trace_rules.add("torch_webgpu.device")
+    trace_rules.add("torch_webgpu.shader")
+
+
+def _register_random_states() -> None:
+    """Activation checkpointing gives a block the same random numbers when it is recomputed."""
+    from torch._functorch._aot_autograd.utils import register_graphsafe_rng_device_type
+
+    register_graphsafe_rng_device_type("webgpu")
 
 
 def _register_backend() -> None:
