@@ -1,4 +1,4 @@
-// How each dtype lives in a buffer and what it computes as; alone knows how f16, bf16, i64, bool and bytes are stored.
+// How each dtype lives in a buffer and what it computes as. memory.h prints loads and stores of them.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,6 @@
 #include "shader/pointwise.h"
 
+#include "shader/memory.h"
 #include "shader/wgsl_text.h"
 
 namespace torch_webgpu {
@@ -37,15 +38,16 @@ class Printer {
 
  private:
   uint32_t bytes(uint32_t operand) const { return size_bytes(spec_.dtype(operand)); }
+  Memory memory(uint32_t operand) const {
+    const uint32_t binding = spec_.binding(operand);
+    return {"m" + std::to_string(binding), bytes(operand), element_of(binding)};
+  }
 
-  // Quads are loaded whole: 16 bytes of four words, 8 of four halves, 4 of four bytes, twice 16 of four int64.
   std::string element_of(uint32_t binding) const {
     if (store_ == Store::atomics && binding == spec_.binding(0)) return "atomic<u32>";
     if (store_ != Store::quads) return "u32";
     for (uint32_t i = 0; i < spec_.operand_count; ++i) {
-      if (spec_.access(i) == Access::run && spec_.binding(i) == binding) {
-        return bytes(i) == 1 ? "u32" : bytes(i) == 2 ? "vec2<u32>" : "vec4<u32>";
-      }
+      if (spec_.access(i) == Access::run && spec_.binding(i) == binding) return array_of_quads(bytes(i));
     }
     return "u32";
   }
@@ -94,25 +96,9 @@ class Printer {
                   ";\n}\n");
   }
 
-  std::string word(uint32_t operand, const std::string& index) const {
-    const std::string element = "m" + std::to_string(spec_.binding(operand)) + "[" + index + "]";
-    return store_ == Store::atomics && spec_.binding(operand) == spec_.binding(0) ? "atomicLoad(&" + element + ")"
-                                                                                  : element;
-  }
-
-  // The raw element at an element index of a buffer of u32.
-  std::string raw_at(uint32_t operand, const std::string& index) const {
-    switch (bytes(operand)) {
-      case 8: return "vec2<u32>(" + word(operand, index + " * 2u") + ", " + word(operand, index + " * 2u + 1u") + ")";
-      case 4: return word(operand, index);
-      case 2: return "(" + word(operand, index + " >> 1u") + " >> ((" + index + " & 1u) * 16u))";
-      default: return "(" + word(operand, index + " >> 2u") + " >> ((" + index + " & 3u) * 8u))";
-    }
-  }
-
   std::string loaded(uint32_t operand, const std::string& raw) const {
     const DType dtype = spec_.dtype(operand);
-    std::string value = convert(compute_type(dtype), operand_type(operand), from_raw(dtype, raw));
+    std::string value = from_raw(dtype, operand_type(operand), raw);
     const auto common = static_cast<DType>(spec_.common - 1);
     if (spec_.common == 0 || dtype == common || operand_type(operand) != compute_) return value;
     return in_common(value);
@@ -127,8 +113,10 @@ class Printer {
   std::string stored(const std::string& value) const {
     const DType dtype = spec_.dtype(0), common = static_cast<DType>(spec_.common - 1);
     const bool cut = spec_.common != 0 && dtype != common && result_type() == compute_;
-    return to_raw(dtype, convert(result_type(), compute_type(dtype), cut ? in_common(value) : value));
+    return to_raw(dtype, result_type(), cut ? in_common(value) : value);
   }
+
+  static std::string index(uint32_t operand) { return "i" + std::to_string(operand); }
 
   // Sets i<operand> for each operand, from the running index `step`.
   std::string indices(const std::string& step, uint32_t first, uint32_t last) const {
@@ -164,7 +152,7 @@ class Printer {
     std::string arguments;
     for (uint32_t i = 1; i < spec_.operand_count; ++i) {
       arguments += ", " + (spec_.access(i) == Access::scalar ? param_value(operand_type(i), params_.value(i))
-                                                             : loaded(i, raw_at(i, "i" + std::to_string(i))));
+                                                             : loaded(i, memory(i).load(index(i))));
     }
     arguments += own_block() ? place_arguments("step", "random_block(step)", "0u")
                              : place_arguments("step", "random_block(step / 4u)", "step % 4u");
@@ -184,33 +172,25 @@ class Printer {
                   number(in_pairs() ? 2 * workgroup_ : workgroup_) + ") {\n");
     switch (store_) {
       case Store::quads: in_pairs() ? print_pair() : print_quad(); break;
-      case Store::elements: print_element(); break;
       case Store::words: print_word(); break;
-      case Store::atomics: print_atomic(); break;
+      case Store::elements:
+      case Store::atomics: source_.print(indices("step", 0, 1) + memory(0).store("i0", stored("value(step)"))); break;
     }
     source_.print("  }\n}\n");
   }
 
-  void print_element() {
-    source_.print(indices("step", 0, 1));
-    const std::string raw = stored("value(step)");
-    if (bytes(0) == 8) {
-      source_.print("  let raw = " + raw + ";\n  m0[i0 * 2u] = raw.x;\n  m0[i0 * 2u + 1u] = raw.y;\n");
-    } else {
-      source_.print("  m0[i0] = " + raw + ";\n");
-    }
-  }
-
   // The word's owner keeps the bits that are not the tensor's.
   void print_word() {
-    const uint32_t per_word = 4 / bytes(0), bits = bytes(0) * 8;
-    const std::string mask = bytes(0) == 2 ? "0xffffu" : "0xffu", per = number(per_word);
+    const Memory out = memory(0);
+    const std::string per = out.elements_per_word();
     source_.print("  let offset = " + param(params_.offset(0)) +
                   ";\n"
                   "  let at = offset / " +
                   per +
                   " + step;\n"
-                  "  var word = m0[at];\n"
+                  "  var word = " +
+                  out.word("at") +
+                  ";\n"
                   "  for (var j = 0u; j < " +
                   per +
                   "; j++) {\n"
@@ -220,56 +200,12 @@ class Printer {
                   "    if (element < " +
                   param(PointwiseParams::kElements) +
                   ") {\n"
-                  "      word = (word & ~(" +
-                  mask + " << (j * " + number(bits) + "))) | (" + stored("value(element)") + " << (j * " +
-                  number(bits) +
-                  "));\n"
-                  "    }\n  }\n  m0[at] = word;\n");
+                  "      word = " +
+                  out.inserted("word", stored("value(element)"), "j") + ";\n    }\n  }\n  " + out.assign("at", "word") +
+                  "\n");
   }
 
-  void print_atomic() {
-    const std::string per = number(4 / bytes(0)), bits = number(bytes(0) * 8),
-                      mask = bytes(0) == 2 ? "0xffffu" : "0xffu";
-    source_.print(indices("step", 0, 1) + "  let shift = (i0 % " + per + ") * " + bits +
-                  ";\n  let raw = " + stored("value(step)") + ";\n  atomicAnd(&m0[i0 / " + per + "], ~(" + mask +
-                  " << shift));\n  atomicOr(&m0[i0 / " + per + "], raw << shift);\n");
-  }
-
-  // The raw element `j` of a quad that was loaded as q<operand> (and p<operand>, its second half, of int64).
-  std::string quad_raw(uint32_t operand, uint32_t j, const std::string& prefix) const {
-    const std::string quad = prefix + std::to_string(operand), component(1, "xyzw"[j]);
-    switch (bytes(operand)) {
-      case 8: return (j < 2 ? quad : quad + "h") + (j % 2 ? ".zw" : ".xy");
-      case 4: return quad + "." + component;
-      case 2: return "(" + quad + (j < 2 ? ".x" : ".y") + (j % 2 ? " >> 16u)" : " & 0xffffu)");
-      default: return "((" + quad + " >> " + number(8 * j) + ") & 0xffu)";
-    }
-  }
-
-  std::string load_quad(uint32_t operand, const std::string& prefix) const {
-    const std::string quad = prefix + std::to_string(operand), memory = "m" + std::to_string(spec_.binding(operand)),
-                      index = "i" + std::to_string(operand);
-    if (bytes(operand) != 8) return "  let " + quad + " = " + memory + "[" + index + "];\n";
-    return "  let " + quad + " = " + memory + "[" + index + " * 2u];\n  let " + quad + "h = " + memory + "[" + index +
-           " * 2u + 1u];\n";
-  }
-
-  // A splat shares its buffer with runs at times, so it is read through whatever element the binding has.
-  std::string splat_raw(uint32_t operand) const {
-    const std::string memory = "m" + std::to_string(spec_.binding(operand)), index = "i" + std::to_string(operand),
-                      element = element_of(spec_.binding(operand));
-    const auto at = [&](const std::string& word) {
-      if (element == "u32") return memory + "[" + word + "]";
-      const std::string width = element == "vec4<u32>" ? "2u" : "1u", mask = element == "vec4<u32>" ? "3u" : "1u";
-      return memory + "[(" + word + ") >> " + width + "][(" + word + ") & " + mask + "]";
-    };
-    switch (bytes(operand)) {
-      case 8: return "vec2<u32>(" + at(index + " * 2u") + ", " + at(index + " * 2u + 1u") + ")";
-      case 4: return at(index);
-      case 2: return "(" + at(index + " >> 1u") + " >> ((" + index + " & 1u) * 16u))";
-      default: return "(" + at(index + " >> 2u") + " >> ((" + index + " & 3u) * 8u))";
-    }
-  }
+  std::string quad(uint32_t operand) const { return "q" + std::to_string(operand); }
 
   void print_quad_function() {
     source_.print("fn quad(step: u32) -> vec4<u32> {\n" + indices("step", 1, spec_.operand_count));
@@ -287,9 +223,10 @@ class Printer {
   // Loads a quad and sets r0 to r3 to its results.
   void print_results() {
     for (uint32_t i = 1; i < spec_.operand_count; ++i) {
-      if (spec_.access(i) == Access::run) source_.print(load_quad(i, "q"));
+      if (spec_.access(i) == Access::run) source_.print(memory(i).load_quad(quad(i), index(i)));
+      // A splat shares its buffer with runs at times, and is then read out of one of their quads.
       if (spec_.access(i) == Access::splat) {
-        source_.print("  let v" + std::to_string(i) + " = " + loaded(i, splat_raw(i)) + ";\n");
+        source_.print("  let v" + std::to_string(i) + " = " + loaded(i, memory(i).load(index(i))) + ";\n");
       }
     }
     if (is_random() && !own_block()) source_.print("  let block = random_block(step);\n");
@@ -299,7 +236,7 @@ class Printer {
         arguments += ", ";
         switch (spec_.access(i)) {
           case Access::scalar: arguments += param_value(operand_type(i), params_.value(i)); break;
-          case Access::run: arguments += loaded(i, quad_raw(i, j, "q")); break;
+          case Access::run: arguments += loaded(i, memory(i).raw_of_quad(quad(i), j)); break;
           default: arguments += "v" + std::to_string(i); break;
         }
       }
@@ -316,19 +253,15 @@ class Printer {
     print_results();
     if (spec_.partial) {
       source_.print("  let left = " + param(PointwiseParams::kElements) + " - step * 4u;\n  if (left < 4u) {\n" +
-                    load_quad(0, "old"));
+                    memory(0).load_quad("old0", index(0)));
       for (uint32_t j = 1; j < 4; ++j) {
         const std::string r = "r" + std::to_string(j);
-        source_.print("  " + r + " = select(" + quad_raw(0, j, "old") + ", " + r + ", left > " + number(j) + ");\n");
+        source_.print("  " + r + " = select(" + memory(0).raw_of_quad("old0", j) + ", " + r + ", left > " + number(j) +
+                      ");\n");
       }
       source_.print("  }\n");
     }
-    switch (bytes(0)) {
-      case 8: source_.print("  m0[i0 * 2u] = vec4<u32>(r0, r1);\n  m0[i0 * 2u + 1u] = vec4<u32>(r2, r3);\n"); break;
-      case 4: source_.print("  m0[i0] = vec4<u32>(r0, r1, r2, r3);\n"); break;
-      case 2: source_.print("  m0[i0] = vec2<u32>(r0 | (r1 << 16u), r2 | (r3 << 16u));\n"); break;
-      default: source_.print("  m0[i0] = r0 | (r1 << 8u) | (r2 << 16u) | (r3 << 24u);\n"); break;
-    }
+    source_.print(memory(0).store_quad("i0", {"r0", "r1", "r2", "r3"}));
   }
 
   const PointwiseSpec& spec_;
