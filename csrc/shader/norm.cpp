@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -66,7 +68,11 @@ class Printer {
   bool has(NormOperand operand) const { return place(operand).binding != kNormAbsent; }
   DType dtype(NormOperand operand) const { return static_cast<DType>(place(operand).dtype); }
   uint32_t bytes(NormOperand operand) const { return size_bytes(dtype(operand)); }
-  std::string memory(NormOperand operand) const { return "m" + std::to_string(place(operand).binding); }
+  Memory memory(NormOperand operand) const {
+    const uint32_t binding = place(operand).binding;
+    return {"m" + std::to_string(binding), bytes(operand), element(binding)};
+  }
+  std::string loaded(NormOperand operand) const { return from_raw(dtype(operand), memory(operand).load("at")); }
   static std::string name(NormOperand operand) { return kNames[static_cast<uint32_t>(operand)]; }
   static std::string offset(NormOperand operand) {
     return param(NormParams::kOffsets + static_cast<uint32_t>(operand));
@@ -114,14 +120,10 @@ class Printer {
     for (uint32_t i = 0; i < kNormOperands; ++i) {
       const auto operand = static_cast<NormOperand>(i);
       if (spec_.operands[i].binding != binding) continue;
-      if (runs_along(operand) && spec_.quads) return bytes(operand) == 2 ? "vec2<u32>" : "vec4<u32>";
+      if (runs_along(operand) && spec_.quads) return array_of_quads(bytes(operand));
       return is_written(operand) && bytes(operand) == 2 ? "atomic<u32>" : "u32";
     }
     return "u32";
-  }
-
-  std::string raw(NormOperand operand) const {
-    return bytes(operand) == 4 ? memory(operand) + "[at]" : "(" + memory(operand) + "[at >> 1u] >> ((at & 1u) * 16u))";
   }
 
   // Four elements from a row's start on; those beyond its end are zero.
@@ -133,22 +135,14 @@ class Printer {
       return;
     }
     if (spec_.quads) {
-      source_.print("  let q = " + memory(operand) + "[start + i];\n  return ");
-      const auto half = [&](const char* word) {
-        return from_raw(dtype(operand), std::string("(q.") + word + " & 0xffffu)") + ", " +
-               from_raw(dtype(operand), std::string("(q.") + word + " >> 16u)");
-      };
-      if (bytes(operand) == 4) {
-        source_.print("bitcast<vec4<f32>>(q);\n}\n");
-      } else {
-        source_.print("vec4<f32>(" + half("x") + ", " + half("y") + ");\n}\n");
-      }
+      source_.print(memory(operand).load_quad("q", "start + i") + "  return " + floats_of_quad(dtype(operand), "q") +
+                    ";\n}\n");
       return;
     }
     source_.print("  let left = length() - i * 4u;\n  var at = start + i * 4u;\n  var v = vec4<f32>();\n");
     for (uint32_t j = 0; j < 4; ++j) {
-      source_.print("  if (left > " + number(j) + ") { v." + "xyzw"[j] + " = " +
-                    from_raw(dtype(operand), raw(operand)) + "; }\n  at += 1u;\n");
+      source_.print("  if (left > " + number(j) + ") { v." + "xyzw"[j] + " = " + loaded(operand) +
+                    "; }\n  at += 1u;\n");
     }
     source_.print("  return v;\n}\n");
   }
@@ -159,28 +153,17 @@ class Printer {
       source_.print("}\n");
       return;
     }
-    const auto stored = [&](uint32_t j) { return to_raw(dtype(operand), std::string("v.") + "xyzw"[j]); };
     if (spec_.quads) {
-      source_.print("  " + memory(operand) + "[start + i] = " +
-                    (bytes(operand) == 4 ? std::string("bitcast<vec4<u32>>(v)")
-                                         : "vec2<u32>(" + stored(0) + " | (" + stored(1) + " << 16u), " + stored(2) +
-                                               " | (" + stored(3) + " << 16u))") +
-                    ";\n}\n");
+      source_.print("  " + memory(operand).assign("start + i", quad_of_floats(dtype(operand), "v")) + "\n}\n");
       return;
     }
     source_.print("  let left = length() - i * 4u;\n  var at = start + i * 4u;\n");
     for (uint32_t j = 0; j < 4; ++j) {
-      source_.print("  if (left > " + number(j) + ") {\n" + put(operand, stored(j)) + "  }\n  at += 1u;\n");
+      source_.print("  if (left > " + number(j) + ") {\n" +
+                    memory(operand).store("at", to_raw(dtype(operand), std::string("v.") + "xyzw"[j]), "    ") +
+                    "  }\n  at += 1u;\n");
     }
     source_.print("}\n");
-  }
-
-  // Stores the raw element at `at`; neighbours in its word may be another invocation's.
-  std::string put(NormOperand operand, const std::string& value) const {
-    if (bytes(operand) == 4) return "    " + memory(operand) + "[at] = " + value + ";\n";
-    const std::string word = "&" + memory(operand) + "[at >> 1u]";
-    return "    let shift = (at & 1u) * 16u;\n    atomicAnd(" + word + ", ~(0xffffu << shift));\n    atomicOr(" + word +
-           ", " + value + " << shift);\n";
   }
 
   // One number per row.
@@ -188,11 +171,11 @@ class Printer {
     const std::string at = "  let at = " + offset(operand) + " + i;\n";
     if (is_written(operand)) {
       source_.print("fn store_" + name(operand) + "(i: u32, v: f32) {\n" +
-                    (has(operand) ? at + put(operand, to_raw(dtype(operand), "v")) : std::string()) + "}\n");
+                    (has(operand) ? at + memory(operand).store("at", to_raw(dtype(operand), "v")) : std::string()) +
+                    "}\n");
     } else {
       source_.print("fn load_" + name(operand) + "(i: u32) -> f32 {\n" +
-                    (has(operand) ? at + "  return " + from_raw(dtype(operand), raw(operand)) + ";\n}\n"
-                                  : std::string("  return 0.0;\n}\n")));
+                    (has(operand) ? at + "  return " + loaded(operand) + ";\n}\n" : std::string("  return 0.0;\n}\n")));
     }
   }
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -68,9 +70,9 @@ class Printer {
   }
   std::string bound(DType dtype) const { return !spec_.writes_parts && size_bytes(dtype) < 4 ? "atomic<u32>" : "u32"; }
   std::string input_element() const {
-    if (spec_.width() == Quads::none) return "u32";
-    return size_bytes(input_) == 1 ? "u32" : size_bytes(input_) == 2 ? "vec2<u32>" : "vec4<u32>";
+    return spec_.width() == Quads::none ? "u32" : array_of_quads(size_bytes(input_));
   }
+  Memory memory_of_input() const { return {"m1", size_bytes(input_), input_element()}; }
 
   Compute field_type(char field) const { return field == 'T' ? compute_ : field == 'f' ? Compute::f32 : Compute::i32; }
   std::string field_wgsl(char field) const { return field == 'u' ? "u32" : wgsl_type(field_type(field)); }
@@ -107,11 +109,11 @@ class Printer {
       source_.print("  return Acc(" + parts() + ");\n}\n");
       return;
     }
-    source_.print("  return " + mapped(raw(), "i") + ";\n}\n" + map_text());
+    source_.print("  return " + mapped(memory_of_input().load("at"), "i") + ";\n}\n" + map_text());
   }
 
   std::string mapped(const std::string& raw, const std::string& index) const {
-    return "mapped(" + convert(compute_type(input_), compute_, from_raw(input_, raw)) + ", " + index + ")";
+    return "mapped(" + from_raw(input_, compute_, raw) + ", " + index + ")";
   }
   std::string map_text() const {
     return std::string("fn mapped(a: ") + wgsl_type(compute_) + ", index: u32) -> Acc { return Acc(" +
@@ -132,13 +134,10 @@ class Printer {
                               walk(params_.reduced, params_.reduced_size(0), params_.reduced_stride(0)));
       source_.print(along ? "  let first = i * 4u;\n" : "  let first = i;\n");
     }
-    if (size_bytes(input_) == 8) {
-      source_.print("  let q = m1[at * 2u];\n  let h = m1[at * 2u + 1u];\n");
-    } else {
-      source_.print("  let q = m1[at];\n");
-    }
+    const Memory memory = memory_of_input();
+    source_.print(memory.load_quad("q", "at"));
     for (uint32_t j = 0; j < 4; ++j) {
-      const std::string value = mapped(quad_raw(j), along ? "first + " + number(j) : "first"),
+      const std::string value = mapped(memory.raw_of_quad("q", j), along ? "first + " + number(j) : "first"),
                         name = std::string(1, "abcd"[j]);
       if (spec_.edges) {
         source_.print("  var " + name + " = identity();\n  if (first + " + number(j) + " < reduced_count()) { " + name +
@@ -148,15 +147,6 @@ class Printer {
       }
     }
     source_.print("  return Quad(a, b, c, d);\n}\n" + map_text());
-  }
-
-  std::string quad_raw(uint32_t j) const {
-    switch (size_bytes(input_)) {
-      case 8: return std::string(j < 2 ? "q" : "h") + (j % 2 ? ".zw" : ".xy");
-      case 4: return std::string("q.") + "xyzw"[j];
-      case 2: return std::string(j < 2 ? "(q.x" : "(q.y") + (j % 2 ? " >> 16u)" : " & 0xffffu)");
-      default: return "((q >> " + number(8 * j) + ") & 0xffu)";
-    }
   }
 
   // The accumulator of the lane whose number differs in the bits of `mask`.
@@ -170,15 +160,6 @@ class Printer {
                                                : "subgroupShuffleXor(" + field + ", mask)"));
     }
     source_.print(");\n}\n");
-  }
-
-  std::string raw() const {
-    switch (size_bytes(input_)) {
-      case 8: return "vec2<u32>(m1[at * 2u], m1[at * 2u + 1u])";
-      case 4: return "m1[at]";
-      case 2: return "(m1[at >> 1u] >> ((at & 1u) * 16u))";
-      default: return "(m1[at >> 2u] >> ((at & 3u) * 8u))";
-    }
   }
 
   // An accumulator in the scratch buffer: its fields, word by word.
@@ -236,13 +217,14 @@ class Printer {
       print_store_quad("put", "out_offset(task)", param(params_.kept_output_stride(0)) + " / 4u");
     }
     source_.print("fn put(at: u32, p: Acc) {\n  let count = reduced_count();\n");
-    print_result("m0", "at", output_, row_.finish, row_.result);
-    if (row_.second) {
-      source_.print("  let beside = at - " + param(ReduceParams::kOutputOffset) + " + " +
-                    param(ReduceParams::kSecondOffset) + ";\n");
-      print_result("m2", "beside", second_, row_.second, row_.second_result);
+    const std::string first = result("m0", "at", output_, row_.finish, row_.result);
+    if (!row_.second) {
+      source_.print(first + "}\n");
+      return;
     }
-    source_.print("}\n");
+    source_.print("  {\n" + first + "  }\n  let beside = at - " + param(ReduceParams::kOutputOffset) + " + " +
+                  param(ReduceParams::kSecondOffset) + ";\n" +
+                  result("m2", "beside", second_, row_.second, row_.second_result) + "}\n");
   }
 
   void print_store_quad(const std::string& store, const std::string& at, const std::string& by) {
@@ -251,25 +233,11 @@ class Printer {
                   "(at + 3u * by, p.d);\n}\n");
   }
 
-  void print_result(const std::string& memory, const std::string& at, DType dtype, const char* finish,
-                    ReduceRow::Result kind) {
+  std::string result(const std::string& memory, const std::string& at, DType dtype, const char* finish,
+                     ReduceRow::Result kind) const {
     const std::string text = specialise(finish, compute_),
-                      raw = kind == ReduceRow::index ? "vec2<u32>(" + text + ", 0u)"
-                                                     : to_raw(dtype, convert(compute_, compute_type(dtype), text));
-    switch (size_bytes(dtype)) {
-      case 8:
-        source_.print("  let raw_" + memory + " = " + raw + ";\n  " + memory + "[" + at + " * 2u] = raw_" + memory +
-                      ".x;\n  " + memory + "[" + at + " * 2u + 1u] = raw_" + memory + ".y;\n");
-        break;
-      case 4: source_.print("  " + memory + "[" + at + "] = " + raw + ";\n"); break;
-      default: {
-        const std::string per = number(4 / size_bytes(dtype)), bits = number(8 * size_bytes(dtype)),
-                          word = "&" + memory + "[" + at + " / " + per + "]", shift = "shift_" + memory;
-        source_.print("  let " + shift + " = (" + at + " % " + per + ") * " + bits + ";\n  atomicAnd(" + word + ", ~(" +
-                      (size_bytes(dtype) == 2 ? "0xffffu" : "0xffu") + " << " + shift + "));\n  atomicOr(" + word +
-                      ", (" + raw + ") << " + shift + ");\n");
-      }
-    }
+                      raw = kind == ReduceRow::index ? "vec2<u32>(" + text + ", 0u)" : to_raw(dtype, compute_, text);
+    return Memory{memory, size_bytes(dtype), bound(dtype)}.store(at, raw);
   }
 
   const ReduceSpec& spec_;

@@ -1,33 +1,13 @@
 #include "shader/selection.h"
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
 const char* const kKinds[] = {"median", "nanmedian", "mode", "mode_of_sorted"};
 
 std::string number(uint32_t value) { return std::to_string(value) + "u"; }
-
-std::string raw(DType dtype) {
-  switch (size_bytes(dtype)) {
-    case 8: return "vec2<u32>(m2[at * 2u], m2[at * 2u + 1u])";
-    case 4: return "m2[at]";
-    case 2: return "((m2[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu)";
-    default: return "((m2[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu)";
-  }
-}
-
-std::string store(DType dtype) {
-  switch (size_bytes(dtype)) {
-    case 8: return "  m0[row * 2u] = raw.x;\n  m0[row * 2u + 1u] = raw.y;\n";
-    case 4: return "  m0[row] = raw;\n";
-    default: {
-      const std::string per = number(4 / size_bytes(dtype)), bits = number(8 * size_bytes(dtype));
-      return "  let shift = (row % " + per + ") * " + bits + ";\n  atomicAnd(&m0[row / " + per + "], ~(" +
-             (size_bytes(dtype) == 2 ? "0xffffu" : "0xffu") + " << shift));\n  atomicOr(&m0[row / " + per +
-             "], raw << shift);\n";
-    }
-  }
-}
 
 }  // namespace
 
@@ -38,7 +18,9 @@ std::string print_selection(const SelectionSpec& spec, const Target& target) {
   const bool wide = compute == Compute::i64,
              mode = kind == SelectionKind::mode || kind == SelectionKind::mode_of_sorted;
   ShaderSource source(target);
-  source.bind(0, size_bytes(dtype) < 4 ? "atomic<u32>" : "u32");
+  const Memory values{"m0", size_bytes(dtype), size_bytes(dtype) < 4 ? "atomic<u32>" : "u32"},
+      indices{"m1", size_bytes(DType::i64)}, input{"m2", size_bytes(dtype)};
+  source.bind(0, values.array);
   source.bind(1, "u32");
   source.bind(2, "u32");
   source.use(compute);
@@ -55,9 +37,10 @@ std::string print_selection(const SelectionSpec& spec, const Target& target) {
     source.print(std::string("fn ") + name + "() -> u32 { return " + param(word) + "; }\n");
   }
   source.print("fn key(at: u32) -> Key { return key_of_" + std::string(name(compute)) + "(" +
-               from_raw(dtype, raw(dtype)) + "); }\n");
+               from_raw(dtype, input.load_alone("at")) + "); }\n");
   source.print("fn store(row: u32, index: u32) {\n  let at = input_offset() + row * length() + index;\n  let raw = " +
-               raw(dtype) + ";\n" + store(dtype) + "  m1[row * 2u] = index;\n  m1[row * 2u + 1u] = 0u;\n}\n");
+               input.load_alone("at") + ";\n" + values.store("row", "raw") + "  let place = vec2<u32>(index, 0u);\n" +
+               indices.store("row", "place") + "}\n");
   return source.text();
 }
 

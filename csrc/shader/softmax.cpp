@@ -1,5 +1,7 @@
 #include "shader/softmax.h"
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -53,9 +55,14 @@ class Printer {
 
   // With quads all operands are of one dtype.
   std::string element(uint32_t binding) const {
-    if (spec_.quads) return bytes(0) == 2 ? "vec2<u32>" : "vec4<u32>";
+    if (spec_.quads) return array_of_quads(bytes(0));
     return binding == 0 && bytes(0) == 2 ? "atomic<u32>" : "u32";
   }
+  Memory memory(uint32_t operand) const {
+    const uint32_t binding = operand == 0 ? 0 : spec_.binding[operand];
+    return {"m" + std::to_string(binding), bytes(operand), element(binding)};
+  }
+  std::string loaded(uint32_t operand) const { return from_raw(dtype(operand), memory(operand).load("at")); }
 
   void print_row() {
     source_.print("struct Row { out: u32, a: u32, b: u32, }\nfn row_at(i: u32) -> Row {\n");
@@ -72,11 +79,6 @@ class Printer {
       }
     }
     source_.print("  return Row(out, a, b);\n}\n");
-  }
-
-  std::string raw(uint32_t operand) const {
-    const std::string memory = "m" + std::to_string(spec_.binding[operand]);
-    return bytes(operand) == 4 ? memory + "[at]" : "(" + memory + "[at >> 1u] >> ((at & 1u) * 16u))";
   }
 
   // Rows in registers: what was computed of them for the first walk need not be for the second.
@@ -107,50 +109,32 @@ class Printer {
       return;
     }
     if (spec_.quads) {
-      source_.print("  let q = m" + std::to_string(spec_.binding[operand]) + "[base + i];\n  return ");
-      if (bytes(operand) == 4) {
-        source_.print("bitcast<vec4<f32>>(q);\n}\n");
-      } else {
-        const auto part = [&](const char* word, const char* shift) {
-          return from_raw(dtype(operand), std::string("(q.") + word + shift + ")");
-        };
-        source_.print("vec4<f32>(" + part("x", " & 0xffffu") + ", " + part("x", " >> 16u") + ", " +
-                      part("y", " & 0xffffu") + ", " + part("y", " >> 16u") + ");\n}\n");
-      }
+      source_.print(memory(operand).load_quad("q", "base + i") + "  return " + floats_of_quad(dtype(operand), "q") +
+                    ";\n}\n");
       return;
     }
     source_.print("  let left = length() - i * 4u;\n  let by = " + param(params_.row_stride(operand)) +
-                  ";\n  var at = base + i * 4u * by;\n  var v = vec4<f32>(beyond());\n  v.x = " +
-                  from_raw(dtype(operand), raw(operand)) + ";\n");
+                  ";\n  var at = base + i * 4u * by;\n  var v = vec4<f32>(beyond());\n  v.x = " + loaded(operand) +
+                  ";\n");
     for (uint32_t j = 1; j < 4; ++j) {
-      source_.print("  at += by;\n  if (left > " + number(j) + ") { v." + "xyzw"[j] + " = " +
-                    from_raw(dtype(operand), raw(operand)) + "; }\n");
+      source_.print("  at += by;\n  if (left > " + number(j) + ") { v." + "xyzw"[j] + " = " + loaded(operand) +
+                    "; }\n");
     }
     source_.print("  return v;\n}\n");
   }
 
   void print_store() {
     source_.print("fn store_out(base: u32, i: u32, v: vec4<f32>) {\n");
-    const auto stored = [&](uint32_t j) { return to_raw(dtype(0), std::string("v.") + "xyzw"[j]); };
     if (spec_.quads) {
-      source_.print(bytes(0) == 4 ? "  m0[base + i] = bitcast<vec4<u32>>(v);\n}\n"
-                                  : "  m0[base + i] = vec2<u32>(" + stored(0) + " | (" + stored(1) + " << 16u), " +
-                                        stored(2) + " | (" + stored(3) + " << 16u));\n}\n");
+      source_.print("  " + memory(0).assign("base + i", quad_of_floats(dtype(0), "v")) + "\n}\n");
       return;
     }
     source_.print("  let left = length() - i * 4u;\n  let by = " + param(params_.row_stride(0)) +
                   ";\n  var at = base + i * 4u * by;\n");
     for (uint32_t j = 0; j < 4; ++j) {
-      source_.print("  if (left > " + number(j) + ") {\n");
-      if (bytes(0) == 4) {
-        source_.print("    m0[at] = " + stored(j) + ";\n");
-      } else {
-        source_.print(
-            "    let shift = (at & 1u) * 16u;\n    atomicAnd(&m0[at >> 1u], ~(0xffffu << shift));\n"
-            "    atomicOr(&m0[at >> 1u], " +
-            stored(j) + " << shift);\n");
-      }
-      source_.print("  }\n  at += by;\n");
+      source_.print("  if (left > " + number(j) + ") {\n" +
+                    memory(0).store("at", to_raw(dtype(0), std::string("v.") + "xyzw"[j]), "    ") +
+                    "  }\n  at += by;\n");
     }
     source_.print("}\n");
   }
