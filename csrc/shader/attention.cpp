@@ -1,5 +1,7 @@
 #include "shader/attention.h"
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -51,16 +53,20 @@ class Printer {
   bool is_present(uint32_t i) const { return spec_.operands[i].binding != kAttentionAbsent; }
   DType dtype(uint32_t i) const { return static_cast<DType>(spec_.operands[i].dtype); }
   bool is_tiled() const { return kind_ != AttentionKind::combine && kind_ != AttentionKind::backward_mask; }
-  std::string memory(uint32_t i) const { return "m" + std::to_string(spec_.operands[i].binding); }
+  Memory memory(uint32_t i) const {
+    return {"m" + std::to_string(spec_.operands[i].binding), size_bytes(dtype(i)), array_of(i)};
+  }
+  // An operand that is walked in quads is bound as such; what is bound to two operands is bound alike.
+  std::string array_of(uint32_t i) const {
+    return spec_.quads && i < index(Operand::mask) ? array_of_quads(size_bytes(dtype(i))) : "u32";
+  }
 
   void bind() {
-    const char* elements[kAttentionOperands] = {};
+    std::string elements[kAttentionOperands];
     for (uint32_t i = 0; i < kAttentionOperands; ++i) {
-      if (!is_present(i)) continue;
-      const bool quads = spec_.quads && i < index(Operand::mask);
-      elements[spec_.operands[i].binding] = !quads ? "u32" : size_bytes(dtype(i)) == 2 ? "vec2<u32>" : "vec4<u32>";
+      if (is_present(i)) elements[spec_.operands[i].binding] = array_of(i);
     }
-    for (uint32_t i = 0; i < kAttentionOperands && elements[i]; ++i) source_.bind(i, elements[i]);
+    for (uint32_t i = 0; i < kAttentionOperands && !elements[i].empty(); ++i) source_.bind(i, elements[i]);
   }
 
   void print_function(const std::string& name, const std::string& type, const std::string& value) {
@@ -96,25 +102,13 @@ class Printer {
     return param(of_values ? P::kValueSize : P::kHeadSize);
   }
 
-  std::string element(uint32_t i, const std::string& at) const {
-    const std::string raw = size_bytes(dtype(i)) == 4
-                                ? memory(i) + "[" + at + "]"
-                                : "(" + memory(i) + "[(" + at + ") >> 1u] >> (((" + at + ") & 1u) * 16u))";
-    return from_raw(dtype(i), raw);
-  }
+  std::string element(uint32_t i, const std::string& at) const { return from_raw(dtype(i), memory(i).load(at)); }
 
   // Four elements of a row. Beyond its end they are zero, or with quads whatever lies there: nobody looks.
   void print_load(uint32_t i) {
     source_.print(std::string("fn load_") + kNames[i] + "(at: u32, quad: u32) -> vec4<f32> {\n");
     if (spec_.quads) {
-      source_.print("  let q = " + memory(i) + "[at + quad];\n");
-      if (size_bytes(dtype(i)) == 4) {
-        source_.print("  return bitcast<vec4<f32>>(q);\n}\n");
-      } else {
-        const auto part = [&](const char* bits) { return from_raw(dtype(i), bits); };
-        source_.print("  return vec4<f32>(" + part("(q.x & 0xffffu)") + ", " + part("(q.x >> 16u)") + ", " +
-                      part("(q.y & 0xffffu)") + ", " + part("(q.y >> 16u)") + ");\n}\n");
-      }
+      source_.print(memory(i).load_quad("q", "at + quad") + "  return " + floats_of_quad(dtype(i), "q") + ";\n}\n");
       return;
     }
     source_.print("  var v = vec4<f32>();\n  let by = " + param(P::kElementStrides + i) + ";\n");
@@ -132,22 +126,25 @@ class Printer {
     if (spec_.quads) {
       const std::string packed =
           size_bytes(dtype(i)) == 4 ? "bitcast<vec4<u32>>" : std::string("pack_") + name(dtype(i));
-      source_.print("  if (quad * 4u < " + width(i) + ") { " + memory(i) + "[at + quad] = " + packed + "(v); }\n}\n");
+      source_.print("  if (quad * 4u < " + width(i) + ") { " + memory(i).assign("at + quad", packed + "(v)") +
+                    " }\n}\n");
       return;
     }
     source_.print("  let by = " + param(P::kElementStrides + i) + ";\n");
     for (uint32_t j = 0; j < 4; ++j) {
       const std::string place = "quad * 4u + " + number(j);
-      source_.print("  if (" + place + " < " + width(i) + ") { " + memory(i) + "[at + (" + place +
-                    ") * by] = bitcast<u32>(v." + "xyzw"[j] + "); }\n");
+      source_.print("  if (" + place + " < " + width(i) + ") { " +
+                    memory(i).assign("at + (" + place + ") * by", to_raw(DType::f32, std::string("v.") + "xyzw"[j])) +
+                    " }\n");
     }
     source_.print("}\n");
   }
 
   void print_flat(uint32_t i) {
-    const std::string name = kNames[i], at = memory(i) + "[i]";
-    source_.print("fn load_" + name + "(i: u32) -> f32 { return bitcast<f32>(" + at + "); }\nfn store_" + name +
-                  "(i: u32, v: f32) { " + at + " = bitcast<u32>(v); }\n");
+    const std::string name = kNames[i];
+    source_.print("fn load_" + name + "(i: u32) -> f32 { return " + from_raw(DType::f32, memory(i).load("i")) +
+                  "; }\nfn store_" + name + "(i: u32, v: f32) { " + memory(i).assign("i", to_raw(DType::f32, "v")) +
+                  " }\n");
   }
 
   // Of one query and four keys, or of four queries and one key.

@@ -1,5 +1,7 @@
 #include "shader/convolution.h"
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -109,17 +111,10 @@ class Printer {
   }
 
   void print_load(const char* name, ConvolutionOperand operand) {
-    const std::string memory = this->memory(operand);
-    std::string raw;
-    switch (size_bytes(dtype(operand))) {
-      case 8: raw = "vec2<u32>(" + memory + "[at * 2u], " + memory + "[at * 2u + 1u])"; break;
-      case 4: raw = memory + "[at]"; break;
-      case 2: raw = "(" + memory + "[at >> 1u] >> ((at & 1u) * 16u))"; break;
-      default: raw = "(" + memory + "[at >> 2u] >> ((at & 3u) * 8u))"; break;
-    }
+    const Memory buffer{memory(operand), size_bytes(dtype(operand))};
     source_.use(compute_type(dtype(operand)));
     source_.print(std::string("fn ") + name + "(at: u32) -> T { return " +
-                  convert(compute_type(dtype(operand)), compute_, from_raw(dtype(operand), raw)) + "; }\n");
+                  from_raw(dtype(operand), compute_, buffer.load("at")) + "; }\n");
   }
 
   const ConvolutionSpec& spec_;

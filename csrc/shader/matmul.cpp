@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -57,41 +59,18 @@ class Printer {
   std::string element(uint32_t binding) const {
     for (uint32_t i = first_; i < operands_; ++i) {
       if (spec_.binding[i] == binding && (i < 3 ? walk(i) != Walk::elements : walk(i) == Walk::across))
-        return bytes(i) == 4 ? "vec4<u32>" : "vec2<u32>";
+        return array_of_quads(bytes(i));
     }
     return binding == 0 && bytes(0) < 4 && !text_ ? "atomic<u32>" : "u32";
   }
 
-  std::string word(uint32_t binding, const std::string& index) const {
-    const std::string memory = "m" + std::to_string(binding), type = element(binding);
-    if (type == "vec4<u32>") return memory + "[(" + index + ") >> 2u][(" + index + ") & 3u]";
-    if (type == "vec2<u32>") return memory + "[(" + index + ") >> 1u][(" + index + ") & 1u]";
-    if (type == "atomic<u32>") return "atomicLoad(&" + memory + "[" + index + "])";
-    return memory + "[" + index + "]";
+  Memory memory(uint32_t operand) const {
+    const uint32_t binding = operand == 0 ? 0 : spec_.binding[operand];
+    return {"m" + std::to_string(binding), bytes(operand), element(binding)};
   }
 
   // The element at `at`.
-  std::string loaded(uint32_t operand) const {
-    const uint32_t binding = spec_.binding[operand];
-    std::string raw;
-    switch (bytes(operand)) {
-      case 8: raw = "vec2<u32>(" + word(binding, "at * 2u") + ", " + word(binding, "at * 2u + 1u") + ")"; break;
-      case 4: raw = word(binding, "at"); break;
-      case 2: raw = "(" + word(binding, "at >> 1u") + " >> ((at & 1u) * 16u))"; break;
-      default: raw = "(" + word(binding, "at >> 2u") + " >> ((at & 3u) * 8u))"; break;
-    }
-    return convert(compute_type(dtype(operand)), compute_, from_raw(dtype(operand), raw));
-  }
-
-  // The four elements in `q`, as they are bound.
-  std::string unpacked(uint32_t operand) const {
-    switch (dtype(operand)) {
-      case DType::f16: return "vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y))";
-      case DType::bf16:
-        return "bitcast<vec4<f32>>(vec4<u32>(q.x << 16u, q.x & 0xffff0000u, q.y << 16u, q.y & 0xffff0000u))";
-      default: return "bitcast<vec4<f32>>(q)";
-    }
-  }
+  std::string loaded(uint32_t operand) const { return from_raw(dtype(operand), compute_, memory(operand).load("at")); }
 
   void print_place(uint32_t operand) {
     const uint32_t at = MatmulParams::offset(operand);
@@ -109,7 +88,7 @@ class Printer {
   // Four steps from 4 * k of four lines from `line` on, one line per column of the matrix. Lines beyond the last are
   // the last again, steps beyond the last are 0.
   void print_lines(uint32_t operand, const char* lines) {
-    const std::string name = kNames[operand], memory = "m" + std::to_string(spec_.binding[operand]);
+    const std::string name = kNames[operand];
     const uint32_t at = MatmulParams::offset(operand);
     const bool across = walk(operand) == Walk::across;
     source_.print("fn lines_" + name + "(batch: u32, line: u32) -> Lines {\n  let last = " + lines +
@@ -136,14 +115,15 @@ class Printer {
       }
       source_.print("  return v;\n}\n");
     } else if (across) {  // here k is the one step
-      source_.print("  let q = " + memory + "[place + k * by];\n");
-      source_.print(spec_.ragged ? "  return select(vec4<f32>(), " + unpacked(operand) + ", k < depth);\n}\n"
-                                 : "  return " + unpacked(operand) + ";\n}\n");
+      source_.print(memory(operand).load_quad("q", "place + k * by"));
+      source_.print(spec_.ragged
+                        ? "  return select(vec4<f32>(), " + floats_of_quad(dtype(operand), "q") + ", k < depth);\n}\n"
+                        : "  return " + floats_of_quad(dtype(operand), "q") + ";\n}\n");
     } else {
-      source_.print("  let q = " + memory + "[place + k];\n");
-      source_.print(spec_.ragged ? "  return select(vec4<f32>(), " + unpacked(operand) + ", 4u * k + " + four +
-                                       " < vec4<u32>(depth));\n}\n"
-                                 : "  return " + unpacked(operand) + ";\n}\n");
+      source_.print(memory(operand).load_quad("q", "place + k"));
+      source_.print(spec_.ragged ? "  return select(vec4<f32>(), " + floats_of_quad(dtype(operand), "q") +
+                                       ", 4u * k + " + four + " < vec4<u32>(depth));\n}\n"
+                                 : "  return " + floats_of_quad(dtype(operand), "q") + ";\n}\n");
     }
     source_.print("fn load_" + name + "(p: Lines, k: u32) -> mat4x4<f32> {\n  return " +
                   (across ? "transpose(mat4x4<f32>(" : "mat4x4<f32>("));
@@ -176,8 +156,8 @@ class Printer {
     } else if (walk(3) == Walk::along) {
       source_.print("  return vec4<f32>(load_c(batch, row, column));\n}\n");
     } else if (walk(3) == Walk::across) {
-      source_.print("  let q = m" + std::to_string(spec_.binding[3]) + "[at_c(batch, row, column) >> 2u];\n  return " +
-                    unpacked(3) + ";\n}\n");
+      source_.print(memory(3).load_quad("q", "at_c(batch, row, column) >> 2u") + "  return " +
+                    floats_of_quad(dtype(3), "q") + ";\n}\n");
     } else {
       source_.print(
           "  return vec4<f32>(load_c(batch, row, column), load_c(batch, row, column + 1u), "
@@ -215,7 +195,7 @@ class Printer {
   }
 
   void print_store() {
-    const std::string value = to_raw(dtype(0), convert(compute_, compute_type(dtype(0)), "value"));
+    const std::string value = to_raw(dtype(0), compute_, "value");
     source_.print("fn raw(value: T) -> " + std::string(bytes(0) == 8 ? "vec2<u32>" : "u32") + " { return " + value +
                   "; }\n");
     const auto finished = [](uint32_t i) {
@@ -225,28 +205,15 @@ class Printer {
     if (walk(0) == Walk::across) {
       source_.print(
           "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>, c: vec4<f32>) {\n"
-          "  if (column >= columns()) { return; }\n  let at = at_out(batch, row, column) >> 2u;\n");
-      source_.print(bytes(0) == 4 ? "  m0[at] = vec4<u32>(" + finished(0) + ", " + finished(1) + ", " + finished(2) +
-                                        ", " + finished(3) + ");\n}\n"
-                                  : "  m0[at] = vec2<u32>(" + finished(0) + " | (" + finished(1) + " << 16u), " +
-                                        finished(2) + " | (" + finished(3) + " << 16u));\n}\n");
+          "  if (column >= columns()) { return; }\n  let at = at_out(batch, row, column) >> 2u;\n" +
+          memory(0).store_quad("at", {finished(0), finished(1), finished(2), finished(3)}) + "}\n");
       return;
     }
     source_.print(
         "fn store(batch: u32, row: u32, column: u32, product: T) {\n"
         "  put(at_out(batch, row, column), raw(finish(batch, row, column, product)));\n}\n"
         "fn put(at: u32, value: " +
-        std::string(bytes(0) == 8 ? "vec2<u32>" : "u32") + ") {\n");
-    switch (bytes(0)) {
-      case 8: source_.print("  m0[at * 2u] = value.x;\n  m0[at * 2u + 1u] = value.y;\n}\n"); break;
-      case 4: source_.print("  m0[at] = value;\n}\n"); break;
-      default: {
-        const std::string per = number(4 / bytes(0)), bits = number(8 * bytes(0));
-        source_.print("  let shift = (at % " + per + ") * " + bits + ";\n  atomicAnd(&m0[at / " + per + "], ~(" +
-                      (bytes(0) == 2 ? "0xffffu" : "0xffu") + " << shift));\n  atomicOr(&m0[at / " + per +
-                      "], value << shift);\n}\n");
-      }
-    }
+        std::string(bytes(0) == 8 ? "vec2<u32>" : "u32") + ") {\n" + memory(0).store("at", "value") + "}\n");
     if (kernel_ != MatmulKernel::subgroup) return;
     source_.print(
         "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>, c: vec4<f32>) {\n"
