@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "shader/memory.h"
 #include "shader/wgsl_text.h"
 
 namespace torch_webgpu {
@@ -71,10 +72,8 @@ class Printer {
     if (type == "vec4<u32>") return;
     const Element element = spec_.element(0);
     if (!is_raw(element)) {
-      const Compute own = compute_type(dtype(element));
-      const std::string raw = to_raw(dtype(element), convert(compute_, own, "value"));
-      source_.print("fn rounded(value: V) -> V { return " + convert(own, compute_, from_raw(dtype(element), raw)) +
-                    "; }\n");
+      const std::string raw = to_raw(dtype(element), compute_, "value");
+      source_.print("fn rounded(value: V) -> V { return " + from_raw(dtype(element), compute_, raw) + "; }\n");
     }
     source_.print("fn constant(i: u32) -> V { return " + value + "; }\n");
   }
@@ -113,9 +112,14 @@ class Printer {
     source_.print(operand == 0 ? fetch + put : fetch);
   }
 
-  std::string put(const std::string& index, const std::string& value) const {
-    if (spec_.window_count(0) > 1) return "  put(" + index + ", " + value + ");\n";
-    return "  m0[" + index + "] = " + value + ";\n";
+  Memory memory(uint32_t operand) const {
+    const uint32_t binding = spec_.binding(operand);
+    Memory result{"m" + std::to_string(binding), bytes(operand), array_of(binding)};
+    if (spec_.window_count(operand) > 1) {
+      result.fetch = "fetch" + std::to_string(operand);
+      result.put = "put";  // of operand 0, the only one that is stored to
+    }
+    return result;
   }
 
   std::string type_of(uint32_t operand) const {
@@ -124,34 +128,12 @@ class Printer {
     return bytes(operand) == 16 ? "vec4<u32>" : bytes(operand) == 8 ? "vec2<u32>" : "u32";
   }
 
-  std::string word(uint32_t operand, const std::string& index) const {
-    const uint32_t binding = spec_.binding(operand);
-    if (spec_.window_count(operand) > 1) return "fetch" + std::to_string(operand) + "(" + index + ")";
-    const std::string element = "m" + std::to_string(binding) + "[" + index + "]";
-    return is_atomic(binding) ? "atomicLoad(&" + element + ")" : element;
-  }
-
-  std::string raw_at(uint32_t operand) const {
-    switch (bytes(operand)) {
-      case 16:
-        if (array_of(spec_.binding(operand)) == "vec4<u32>") return word(operand, "at");
-        return "vec4<u32>(" + word(operand, "at * 4u") + ", " + word(operand, "at * 4u + 1u") + ", " +
-               word(operand, "at * 4u + 2u") + ", " + word(operand, "at * 4u + 3u") + ")";
-      case 8:
-        if (array_of(spec_.binding(operand)) == "vec2<u32>") return word(operand, "at");
-        return "vec2<u32>(" + word(operand, "at * 2u") + ", " + word(operand, "at * 2u + 1u") + ")";
-      case 4: return word(operand, "at");
-      case 2: return "((" + word(operand, "at >> 1u") + " >> ((at & 1u) * 16u)) & 0xffffu)";
-      default: return "((" + word(operand, "at >> 2u") + " >> ((at & 3u) * 8u)) & 0xffu)";
-    }
-  }
-
   void print_load(uint32_t operand) {
     const Element element = spec_.element(operand);
-    std::string value = raw_at(operand);
+    std::string value = memory(operand).load_alone("at");
     if (!is_raw(element)) {
       const Compute to = operand < row_.values ? compute_ : Compute::i64;
-      value = convert(compute_type(dtype(element)), to, from_raw(dtype(element), value));
+      value = from_raw(dtype(element), to, value);
     }
     source_.print("fn load" + std::to_string(operand) + "(at: u32) -> " + type_of(operand) + " { return " + value +
                   "; }\n");
@@ -159,37 +141,17 @@ class Printer {
 
   std::string stored(const std::string& value) const {
     const Element element = spec_.element(0);
-    return is_raw(element) ? value : to_raw(dtype(element), convert(compute_, compute_type(dtype(element)), value));
+    return is_raw(element) ? value : to_raw(dtype(element), compute_, value);
   }
 
-  // Stores `value` as the element at `at`; a word that is shared is exchanged whole, or cleared and set by its owner.
-  std::string store_text() const {
-    const std::string raw = stored("value");
-    switch (bytes(0)) {
-      case 16:
-        if (array_of(spec_.binding(0)) == "vec4<u32>") return put("at", "value");
-        return put("at * 4u", "value.x") + put("at * 4u + 1u", "value.y") + put("at * 4u + 2u", "value.z") +
-               put("at * 4u + 3u", "value.w");
-      case 8:
-        if (array_of(spec_.binding(0)) == "vec2<u32>") return put("at", raw);
-        return "  let raw = " + raw + ";\n" + put("at * 2u", "raw.x") + put("at * 2u + 1u", "raw.y");
-      case 4: return put("at", raw);
-      default: break;
-    }
-    const std::string per = number(4 / bytes(0)), bits = number(8 * bytes(0)),
-                      mask = bytes(0) == 2 ? "0xffffu" : "0xffu";
-    const std::string place = "&m0[at / " + per + "]";
-    std::string text = "  let shift = (at % " + per + ") * " + bits + ";\n  let raw = (" + raw + " & " + mask +
-                       ") << shift;\n  let kept = ~(" + mask + " << shift);\n";
-    if (store_ == IndexedStore::exchange) {
-      return text + "  var old = atomicLoad(" + place + ");\n  loop {\n    let result = atomicCompareExchangeWeak(" +
-             place +
-             ", old, (old & kept) | raw);\n    if (result.exchanged) { break; }\n    old = result.old_value;\n  }\n";
-    }
-    return text + "  atomicAnd(" + place + ", kept);\n  atomicOr(" + place + ", raw);\n";
+  // A word that invocations share is exchanged whole where its elements may be read meanwhile. Raw values may have bits
+  // beside a small element.
+  void print_store() {
+    const Memory out = memory(0);
+    const std::string raw = out.alone(stored("value"));
+    source_.print("fn store(at: u32, value: V) {\n" +
+                  (store_ == IndexedStore::exchange ? out.exchange("at", raw) : out.store("at", raw)) + "}\n");
   }
-
-  void print_store() { source_.print("fn store(at: u32, value: V) {\n" + store_text() + "}\n"); }
 
   // Coordinates and places of a step, as variables.
   std::string places(const std::string& step) const {
@@ -290,20 +252,21 @@ class Printer {
   // The word's owner keeps the bits that are not the tensor's. With runs the word begins with its first element, and
   // all of its elements are neighbours.
   void print_word() {
-    const std::string per = number(4 / bytes(0)), bits = number(8 * bytes(0)),
-                      mask = bytes(0) == 2 ? "0xffffu" : "0xffu", offset = param(params_.offset(0));
-    const std::string element = "((" + stored("value(" + arguments() + ")") + " & " + mask + ") << (j * " + bits + "))";
+    const Memory out = memory(0);
+    const std::string per = out.elements_per_word(), offset = param(params_.offset(0)),
+                      element = out.alone(stored("value(" + arguments() + ")"));
     if (spec_.run > 1) {
       source_.print("  let word = " + offset + " / " + per + " + turn;\n  var bits = 0u;\n  var step = turn * " + per +
-                    ";\n" + places("step") + find() + "  for (var j = 0u; j < " + per + "; j++) {\n    bits |= " +
-                    element + ";\n    step += 1u;\n" + advance() + "  }\n" + put("word", "bits"));
+                    ";\n" + places("step") + find() + "  for (var j = 0u; j < " + per +
+                    "; j++) {\n    bits |= " + out.shifted(element, "j") + ";\n    step += 1u;\n" + advance() +
+                    "  }\n  " + out.assign("word", "bits") + "\n");
       return;
     }
-    source_.print("  let word = " + offset + " / " + per + " + turn;\n  var bits = " + word(0, "word") +
+    source_.print("  let word = " + offset + " / " + per + " + turn;\n  var bits = " + out.word("word") +
                   ";\n  for (var j = 0u; j < " + per + "; j++) {\n    let step = turn * " + per + " + j - " + offset +
                   " % " + per + ";\n    if (step < " + param(IndexedParams::kElements) + ") {\n" + places("step") +
-                  "      bits = (bits & ~(" + mask + " << (j * " + bits + "))) | " + element + ";\n    }\n  }\n" +
-                  put("word", "bits"));
+                  "      bits = " + out.inserted("bits", element, "j") + ";\n    }\n  }\n  " +
+                  out.assign("word", "bits") + "\n");
   }
 
   const IndexedSpec& spec_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -16,7 +18,7 @@ std::string element_of(uint32_t unit_bytes) {
 class Printer {
  public:
   Printer(const JoinSpec& spec, const Target& target)
-      : spec_(spec), source_(target), workgroup_(target.workgroup), is_packed_(spec.unit_bytes < 4) {}
+      : spec_(spec), source_(target), workgroup_(target.workgroup), out_(memory(0)) {}
 
   std::string print() {
     const uint32_t bindings = 1 + *std::max_element(spec_.bindings, spec_.bindings + spec_.count);
@@ -28,12 +30,16 @@ class Printer {
                   "  take_params();\n  let begin = group.x * " +
                   param(At::kChunk) + ";\n  let end = min(begin + " + param(At::kChunk) + ", " + param(At::kSteps) +
                   ");\n  for (var step = begin + lane; step < end; step += " + number(workgroup_) + ") {\n");
-    source_.print(is_packed_ ? word() : unit());
+    source_.print(spec_.unit_bytes < 4 ? word() : unit());
     source_.print("  }\n}\n");
     return source_.text();
   }
 
  private:
+  Memory memory(uint32_t binding) const {
+    return {"m" + std::to_string(binding), spec_.unit_bytes, element_of(spec_.unit_bytes)};
+  }
+
   // The inputs from `first` on, `count` of them, by halves.
   std::string choose(uint32_t first, uint32_t count) const {
     if (count == 1) return "  return " + load(first) + ";\n";
@@ -43,39 +49,36 @@ class Printer {
   }
 
   std::string load(uint32_t input) const {
-    const std::string memory = "m" + std::to_string(spec_.bindings[input]),
-                      begin = input == 0 ? "" : " - " + param(At::end(input - 1)),
+    const std::string begin = input == 0 ? "" : " - " + param(At::end(input - 1)),
                       at = "(" + param(At::offset(input)) + " + row * " + param(At::stride(input)) + " + column" +
                            begin + ")";
-    switch (spec_.unit_bytes) {
-      case 1: return "(" + memory + "[" + at + " >> 2u] >> ((" + at + " & 3u) * 8u)) & 0xffu";
-      case 2: return "(" + memory + "[" + at + " >> 1u] >> ((" + at + " & 1u) * 16u)) & 0xffffu";
-      default: return memory + "[" + at + "]";
-    }
+    return memory(spec_.bindings[input]).load_alone(at);
   }
 
-  static std::string unit() {
+  std::string unit() const {
     return "    let row = step / " + param(At::kWidth) + ";\n    let column = step - row * " + param(At::kWidth) +
-           ";\n    m0[" + param(At::kOffset) + " + row * " + param(At::kStride) + " + " + param(At::kBegin) +
-           " + column] = unit_at(row, column);\n";
+           ";\n    " +
+           out_.assign(param(At::kOffset) + " + row * " + param(At::kStride) + " + " + param(At::kBegin) + " + column",
+                       "unit_at(row, column)") +
+           "\n";
   }
 
   // An invocation owns a word of the output, and keeps what others bring.
   std::string word() const {
-    const std::string per = number(4 / spec_.unit_bytes), bits = number(8 * spec_.unit_bytes),
-                      mask = spec_.unit_bytes == 2 ? "0xffffu" : "0xffu", offset = param(At::kOffset);
-    return "    let word = " + offset + " / " + per + " + step;\n    var bits = m0[word];\n    for (var j = 0u; j < " +
-           per + "; j++) {\n      let element = step * " + per + " + j - " + offset + " % " + per +
-           ";\n      let row = element / " + param(At::kStride) + ";\n      let column = element - row * " +
-           param(At::kStride) + " - " + param(At::kBegin) + ";\n      if (element < " + param(At::kElements) +
-           " && column < " + param(At::kWidth) + ") {\n        bits = (bits & ~(" + mask + " << (j * " + bits +
-           "))) | (unit_at(row, column) << (j * " + bits + "));\n      }\n    }\n    m0[word] = bits;\n";
+    const std::string per = out_.elements_per_word(), offset = param(At::kOffset);
+    return "    let word = " + offset + " / " + per + " + step;\n    var bits = " + out_.word("word") +
+           ";\n    for (var j = 0u; j < " + per + "; j++) {\n      let element = step * " + per + " + j - " + offset +
+           " % " + per + ";\n      let row = element / " + param(At::kStride) +
+           ";\n      let column = element - row * " + param(At::kStride) + " - " + param(At::kBegin) +
+           ";\n      if (element < " + param(At::kElements) + " && column < " + param(At::kWidth) +
+           ") {\n        bits = " + out_.inserted("bits", "unit_at(row, column)", "j") + ";\n      }\n    }\n    " +
+           out_.assign("word", "bits") + "\n";
   }
 
   const JoinSpec& spec_;
   ShaderSource source_;
   const uint32_t workgroup_;
-  const bool is_packed_;
+  const Memory out_;
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <sstream>
 #include <vector>
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -67,7 +69,7 @@ class Printer {
 
   std::string element_of(uint32_t column) const {
     for (uint32_t i = 0; i < kMultiOperands; ++i) {
-      if (spec_.operands[i].column == column && has_quads(i)) return bytes(i) == 4 ? "vec4<u32>" : "vec2<u32>";
+      if (spec_.operands[i].column == column && has_quads(i)) return array_of_quads(bytes(i));
     }
     return "u32";
   }
@@ -131,23 +133,18 @@ class Printer {
       return;
     }
     const std::string offset = "o" + string_of(operand);
-    const auto loaded = [&](const std::string& raw) {
-      return convert(compute_type(dtype), compute_, from_raw(dtype, raw));
-    };
-    const auto raw_of = [&](const std::string& value) {
-      return to_raw(dtype, convert(compute_, compute_type(dtype), value));
-    };
+    const Memory memory{"$", bytes(operand)};
+    const auto loaded = [&](const std::string& raw) { return from_raw(dtype, compute_, raw); };
+    const auto raw_of = [&](const std::string& value) { return to_raw(dtype, compute_, value); };
     if (spec_.operands[operand].single) {
       source_.print("fn element_" + name + "() -> u32 {\n  let at = " + offset + ";\n" +
-                    choose(operand, bytes(operand) == 4 ? "return $[at];"
-                                                        : "return ($[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;") +
-                    "}\nfn load_" + name + "() -> T { return " + loaded("element_" + name + "()") +
+                    choose(operand, "return " + memory.load_alone("at") + ";") + "}\nfn load_" + name +
+                    "() -> T { return " + loaded("element_" + name + "()") +
                     "; }\n"
                     // An element that is written has a word of its own.
                     "fn store_" +
-                    name + "(place: u32, value: T) {\n  let at = " + offset +
-                    " + place;\n  let raw = " + raw_of("value") + ";\n" +
-                    choose(operand, bytes(operand) == 4 ? "$[at] = raw;" : "$[at >> 1u] = raw;") + "}\n");
+                    name + "(place: u32, value: T) {\n  let at = " + offset + " + place;\n  let raw = " +
+                    raw_of("value") + ";\n" + choose(operand, memory.assign(memory.word_index("at"), "raw")) + "}\n");
       return;
     }
     std::string load, store;
@@ -160,8 +157,10 @@ class Printer {
       load = "return $[at];";
       store = "$[at] = raw;";
     } else {
-      load = "let pair = $[at]; return vec4<u32>(pair.x & 0xffffu, pair.x >> 16u, pair.y & 0xffffu, pair.y >> 16u);";
-      store = "$[at] = vec2<u32>(raw.x | (raw.y << 16u), raw.z | (raw.w << 16u));";
+      load = "let pair = " + memory.element("at") + "; return vec4<u32>(";
+      for (uint32_t j = 0; j < 4; ++j) load += (j ? ", " : "") + memory.raw_of_quad("pair", j);
+      load += ");";
+      store = memory.assign("at", memory.packed({"raw.x", "raw.y", "raw.z", "raw.w"}));
     }
     const std::string at = "  let at = " + offset + (spec_.aligned ? " + step;\n" : " + step * 4u;\n");
     const auto each = [&](const auto& of) { return of("x") + ", " + of("y") + ", " + of("z") + ", " + of("w"); };

@@ -4,6 +4,8 @@
 #include <sstream>
 #include <vector>
 
+#include "shader/memory.h"
+
 namespace torch_webgpu {
 namespace {
 
@@ -16,6 +18,11 @@ struct Operand {
   bool is_absent() const { return binding == kAbsent; }
   bool is_shared() const { return written && size_bytes(dtype) < 4; }  // stores share words
   bool is_atomic() const { return kind == 'a' || is_shared(); }
+  bool is_in_quads() const { return kind == 'q' || kind == 'w'; }
+  Memory memory() const {
+    const char* const array = is_in_quads() ? "vec4<u32>" : is_atomic() ? "atomic<u32>" : "u32";
+    return {"m" + std::to_string(binding), is_in_quads() ? 16 : size_bytes(dtype), array};
+  }
 };
 
 std::vector<Operand> operands_of(const ProgramSpec& spec) {
@@ -41,8 +48,7 @@ class Printer {
     for (const Operand& operand : operands) {
       if (operand.is_absent()) continue;
       if (elements.size() <= operand.binding) elements.resize(operand.binding + 1, "u32");
-      if (operand.is_atomic()) elements[operand.binding] = "atomic<u32>";
-      if (operand.kind == 'q' || operand.kind == 'w') elements[operand.binding] = "vec4<u32>";
+      if (operand.is_atomic() || operand.is_in_quads()) elements[operand.binding] = operand.memory().array;
     }
     for (uint32_t i = 0; i < elements.size(); ++i) source_.bind(i, elements[i]);
     source_.use(compute_);
@@ -80,56 +86,35 @@ class Printer {
 
   void print_operand(const Operand& operand, uint32_t offset) {
     const std::string type = type_of(operand);
-    const std::string memory = "m" + std::to_string(operand.binding);
+    const Memory memory = operand.memory();
     const std::string head = "(place: u32) -> " + type + " {\n", at = "  let at = place + " + param(offset) + ";\n";
     const std::string stored = "fn store_" + operand.name + "(place: u32, value: " + type + ") {\n";
     if (operand.is_absent()) {
       source_.print("fn load_" + operand.name + head + "  return " + type + "();\n}\n" + stored + "}\n");
       return;
     }
-    const auto word = [&](const std::string& index) {
-      return operand.is_atomic() ? "atomicLoad(&" + memory + "[" + index + "])" : memory + "[" + index + "]";
-    };
     if (operand.kind == 'a') {
-      source_.print("fn load_" + operand.name + head + at + "  return " + word("at") + ";\n}\n");
+      source_.print("fn load_" + operand.name + head + at + "  return " + memory.word("at") + ";\n}\n");
       source_.print("fn add_" + operand.name + "(place: u32, value: u32) -> u32 {\n" + at + "  return atomicAdd(&" +
-                    memory + "[at], value);\n}\n");
+                    memory.name + "[at], value);\n}\n");
       source_.print("fn exchange_" + operand.name + "(place: u32, old: u32, value: u32) -> bool {\n" + at +
-                    "  return atomicCompareExchangeWeak(&" + memory + "[at], old, value).exchanged;\n}\n");
+                    "  return atomicCompareExchangeWeak(&" + memory.name + "[at], old, value).exchanged;\n}\n");
       return;
     }
     source_.use(compute_type(operand.dtype));
-    std::string raw;
-    switch (operand.kind == 'w' ? 4 : size_bytes(operand.dtype)) {
-      case 8: raw = "vec2<u32>(" + word("at * 2u") + ", " + word("at * 2u + 1u") + ")"; break;
-      case 4: raw = word("at"); break;
-      case 2: raw = "(" + word("at >> 1u") + " >> ((at & 1u) * 16u))"; break;
-      default: raw = "(" + word("at >> 2u") + " >> ((at & 3u) * 8u))"; break;
-    }
-    std::string loaded = raw, value = "value";
+    std::string loaded = memory.load("at"), value = "value";
     if (operand.kind == 'T') {
-      loaded = convert(compute_type(operand.dtype), compute_, from_raw(operand.dtype, raw));
-      value = to_raw(operand.dtype, convert(compute_, compute_type(operand.dtype), "value"));
+      loaded = from_raw(operand.dtype, compute_, loaded);
+      value = to_raw(operand.dtype, compute_, "value");
     } else if (operand.kind == 'q') {
-      loaded = "bitcast<vec4<T>>(" + raw + ")";
+      loaded = "bitcast<vec4<T>>(" + loaded + ")";
       value = "bitcast<vec4<u32>>(value)";
     } else if (operand.kind == 'i') {
-      loaded = word("at * 2u");
+      loaded = memory.word("at * 2u");
       value = "vec2<u32>(value, 0u)";
     }
     source_.print("fn load_" + operand.name + head + at + "  return " + loaded + ";\n}\n");
-    if (operand.written) source_.print(stored + at + store(operand, memory, value) + "}\n");
-  }
-
-  static std::string store(const Operand& operand, const std::string& memory, const std::string& value) {
-    const uint32_t bytes = operand.kind == 'w' ? 4 : size_bytes(operand.dtype);
-    if (bytes == 8)
-      return "  let raw = " + value + ";\n  " + memory + "[at * 2u] = raw.x;\n  " + memory +
-             "[at * 2u + 1u] = raw.y;\n";
-    if (bytes == 4) return "  " + memory + "[at] = " + value + ";\n";
-    const std::string per = number(4 / bytes), bits = number(8 * bytes), mask = bytes == 2 ? "0xffffu" : "0xffu";
-    return "  let shift = (at % " + per + ") * " + bits + ";\n  atomicAnd(&" + memory + "[at / " + per + "], ~(" +
-           mask + " << shift));\n  atomicOr(&" + memory + "[at / " + per + "], (" + value + ") << shift);\n";
+    if (operand.written) source_.print(stored + at + memory.store("at", value) + "}\n");
   }
 
   const ProgramSpec& spec_;
