@@ -1,54 +1,11 @@
-"""Runs the C++ tests of csrc/runtime: every case of build/runtime_tests on every WebGPU runtime, each in a process."""
-
-import importlib.util
-import os
-import re
-import subprocess
-from pathlib import Path
+"""The C++ tests of csrc/runtime, on every WebGPU runtime."""
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-BINARY = ROOT / "build" / "runtime_tests"
-RUNTIMES = ("dawn", "wgpu")
+from tests import cpp
 
 
-def libraries() -> dict[str, str]:
-    wgpu = importlib.util.find_spec("wgpu")  # not imported: that would open the library
-    found = {"dawn": str(ROOT / "torch_webgpu" / "lib" / "libwebgpu_dawn.so")}
-    if wgpu and wgpu.submodule_search_locations:
-        found["wgpu"] = str(Path(wgpu.submodule_search_locations[0]) / "resources" / "libwgpu_native-release.so")
-    return found
-
-
-def run(runtime: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    paths = libraries()
-    environment = os.environ | {
-        "TORCH_WEBGPU_RUNTIME": runtime,
-        "TORCH_WEBGPU_TEST_DAWN": paths["dawn"],
-        "TORCH_WEBGPU_TEST_WGPU": paths.get("wgpu", "/the/package/wgpu/is/not/installed"),
-        "LP_NUM_THREADS": "0",
-    }
-    environment.pop("TORCH_WEBGPU_SYNC", None)
-    return subprocess.run(
-        [BINARY, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300
-    )
-
-
-def cases() -> list[str]:
-    """The names doctest lists, between two rules; a stand-in that fails where there is no binary to ask."""
-    if not BINARY.exists():
-        return ["missing"]
-    lines = run("dawn", "--list-test-cases").stdout.splitlines()
-    rules = [i for i, line in enumerate(lines) if line.startswith("=====")]
-    return lines[rules[0] + 1 : rules[-1]] if len(rules) > 1 else ["missing"]
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("runtime", ("dawn", "wgpu"))
+@pytest.mark.parametrize("case", cpp.cases("runtime_tests"))
 def test_case(case: str, runtime: str) -> None:
-    if case == "missing":
-        pytest.fail(f"{BINARY} is missing or lists no tests: run `make build`")
-    result = run(runtime, f"--test-case={case}", "--no-version")
-    assert result.returncode == 0, result.stdout
-    assert re.search(r"test cases: +1 \| +1 passed", result.stdout), result.stdout
+    cpp.check("runtime_tests", case, runtime)

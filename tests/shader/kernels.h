@@ -1,0 +1,34 @@
+// What every family prints, over the dtypes and forms that its launcher may ask for. The rows are short ones of the
+// tests' own: a family prints the same text around any row.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "shader/source.h"
+
+namespace torch_webgpu::test {
+
+using Emit = std::function<void(const std::string& label, const std::string& text)>;
+
+void print_pointwise_kernels(const Target& target, const Emit& emit);
+void print_reduce_kernels(const Target& target, const Emit& emit);
+void print_join_kernels(const Target& target, const Emit& emit);
+void print_indexed_kernels(const Target& target, const Emit& emit);
+void print_program_kernels(const Target& target, const Emit& emit);
+void print_multi_kernels(const Target& target, const Emit& emit);
+void print_matmul_kernels(const Target& target, const Emit& emit);
+void print_convolution_kernels(const Target& target, const Emit& emit);
+void print_attention_kernels(const Target& target, const Emit& emit);
+void print_norm_kernels(const Target& target, const Emit& emit);
+void print_softmax_kernels(const Target& target, const Emit& emit);
+void print_selection_kernels(const Target& target, const Emit& emit);
+
+constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::bf16, DType::i64,    DType::i32,
+                             DType::i16, DType::i8,  DType::u8,   DType::boolean};
+constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
+constexpr bool kEither[] = {false, true};
+
+inline uint8_t number_of(DType dtype) { return static_cast<uint8_t>(dtype); }
+
+}  // namespace torch_webgpu::test

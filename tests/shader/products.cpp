@@ -1,0 +1,267 @@
+// The families of products: matrices, convolutions, attention.
+#include <span>
+#include <utility>
+
+#include "kernels.h"
+#include "shader/attention.h"
+#include "shader/convolution.h"
+#include "shader/matmul.h"
+
+namespace torch_webgpu::test {
+namespace {
+
+constexpr Epilogue kProduct{"", "product"};
+constexpr Epilogue kAdded{", added", "add(mul(s0, product), mul(s1, c))", true};
+constexpr Epilogue kGelu{", gelu", "gelu(add(mul(s0, product), mul(s1, c)))", true, "activation"};
+constexpr Walk kWalks[] = {Walk::elements, Walk::along, Walk::across};
+
+const EpilogueText kText{"fused",
+                         "@group(0) @binding(2) var<storage, read_write> fused: array<f32>;\n"
+                         "fn epilogue(index: u32, product: f32) { fused[index] = exp_below(vec4<f32>(product)).x; }\n",
+                         "@group(0) @binding(2) var<storage, read_write> fused: array<vec4<f32>>;\n"
+                         "fn epilogue_four(index: u32, product: vec4<f32>) { fused[index / 4u] = product; }\n",
+                         {"exp_below"}};
+const Epilogue kFused{", fused", "product", false, nullptr, &kText};
+
+class Products {
+ public:
+  Products(const Target& target, const Emit& emit) : target_(target), emit_(emit) {}
+
+  // Element by element: any type that numbers are multiplied in.
+  void by_elements(MatmulKernel kernel) {
+    for (const DType dtype : kDTypes) {
+      if (dtype == DType::boolean) continue;
+      for (const Epilogue* epilogue : {&kProduct, &kAdded}) print(spec_of(kernel, dtype, *epilogue));
+    }
+    print(spec_of(kernel, DType::f32, kGelu));
+    print(spec_of(kernel, DType::f32, kFused));
+    MatmulSpec mixed = spec_of(kernel, DType::f32, kAdded);
+    mixed.dtype[1] = number_of(DType::f16);
+    mixed.binding[3] = 0;  // added in place
+    print(mixed);
+  }
+
+  // In quads where memory allows.
+  void by_lines(MatmulKernel kernel, std::initializer_list<uint8_t> lines) {
+    for (const DType dtype : kFloats) {
+      MatmulSpec spec = spec_of(kernel, dtype, kProduct);
+      for (const uint8_t count : lines) {
+        spec.lines = count;
+        for (const Walk a : kWalks) {
+          for (const Walk b : kWalks) {
+            if (a == Walk::across && (count != 4 || kernel == MatmulKernel::vector)) continue;
+            if (b == Walk::across && kernel == MatmulKernel::vector) continue;
+            spec.walk[1] = static_cast<uint8_t>(a);
+            spec.walk[2] = static_cast<uint8_t>(b);
+            spec.ragged = a != b || count == 4;
+            print(spec);
+          }
+        }
+      }
+      stores(kernel, dtype);
+    }
+    for (const bool fours : kEither) {
+      MatmulSpec spec = spec_of(kernel, DType::f32, kFused);
+      spec.lines = 4;
+      spec.walk[0] = static_cast<uint8_t>(fours && kernel != MatmulKernel::vector ? Walk::across : Walk::elements);
+      spec.transposed = !fours;
+      print(spec);
+    }
+  }
+
+ private:
+  static MatmulSpec spec_of(MatmulKernel kernel, DType dtype, const Epilogue& epilogue) {
+    MatmulSpec spec{};
+    spec.epilogue = &epilogue;
+    spec.kernel = static_cast<uint8_t>(kernel);
+    spec.compute = static_cast<uint8_t>(compute_type(dtype));
+    spec.lines = 1;
+    const bool fused = epilogue.text;
+    for (uint8_t i = 0; i < 4; ++i) {
+      spec.dtype[i] = number_of(dtype);
+      spec.binding[i] = fused && i > 0 ? i - 1 : i;
+    }
+    return spec;
+  }
+
+  void stores(MatmulKernel kernel, DType dtype) {
+    for (const Epilogue* epilogue : {&kProduct, &kAdded, &kGelu}) {
+      for (const Walk out : {Walk::elements, Walk::across}) {
+        for (const Walk c : kWalks) {
+          MatmulSpec spec = spec_of(kernel, dtype, *epilogue);
+          spec.lines = 4;
+          spec.walk[1] = spec.walk[2] = static_cast<uint8_t>(Walk::along);
+          if (kernel != MatmulKernel::vector) {
+            spec.walk[0] = static_cast<uint8_t>(out);
+            spec.walk[3] = static_cast<uint8_t>(epilogue->adds ? c : Walk::elements);
+            spec.same_c = c == Walk::across;
+          }
+          print(spec);
+        }
+      }
+    }
+  }
+
+  void print(const MatmulSpec& spec) { emit_(label_matmul(spec), print_matmul(spec, target_)); }
+
+  const Target& target_;
+  const Emit& emit_;
+};
+
+class Convolutions {
+ public:
+  Convolutions(const Target& target, const Emit& emit) : target_(target), emit_(emit) {}
+
+  void tiles(ConvolutionForm form) {
+    const bool exchanges = target_.subgroup == 8 && target_.workgroup == 8;
+    for (const DType dtype : kFloats) {
+      ConvolutionSpec spec = spec_of(form, DType::f32, dtype);
+      for (const uint8_t rows : {4, 8, 16, 32}) {
+        spec.rows = rows;
+        spec.shared = exchanges && rows > 4;
+        if (!spec.shared && rows > 8) continue;
+        for (const bool packed : kEither) {
+          if (packed && form == ConvolutionForm::weight) continue;
+          spec.packed = packed;
+          with_bias(spec);
+          spec.has_gap = 1;
+          print(spec);
+          spec.has_gap = 0;
+        }
+        if (spec.shared && form == ConvolutionForm::output && rows <= 16) lines(spec);
+      }
+    }
+  }
+
+  void elements() {
+    for (const DType dtype : kDTypes) {
+      if (dtype == DType::boolean) continue;
+      const DType out = compute_type(dtype) == Compute::i64   ? DType::i64
+                        : compute_type(dtype) == Compute::i32 ? DType::i32
+                                                              : DType::f32;
+      with_bias(spec_of(ConvolutionForm::element, out, dtype));
+    }
+  }
+
+ private:
+  static ConvolutionSpec spec_of(ConvolutionForm form, DType out, DType dtype) {
+    ConvolutionSpec spec{};
+    spec.form = static_cast<uint8_t>(form);
+    for (uint8_t i = 0; i < kConvolutionOperands; ++i) {
+      spec.dtype[i] = number_of(i == kOut ? out : dtype);
+      spec.binding[i] = i;
+    }
+    return spec;
+  }
+
+  void lines(ConvolutionSpec spec) {
+    spec.packed = 1;
+    spec.has_gap = 0;
+    for (const uint8_t width : {2, 3, 5}) {
+      spec.width = width;
+      for (const uint8_t step : {1, 2}) {
+        spec.step = step;
+        for (const bool quads : kEither) {
+          if (quads && spec.dtype[kX] != number_of(DType::f32)) continue;
+          spec.quads = quads;
+          spec.before = quads ? width / 2 : 0;
+          step == 1 ? with_bias(spec) : print(spec);
+        }
+      }
+    }
+  }
+
+  void with_bias(ConvolutionSpec spec) {
+    print(spec);
+    spec.has_bias = 1;
+    print(spec);
+    spec.has_bias = 0;
+    if (spec.form != static_cast<uint8_t>(ConvolutionForm::output) || spec.dtype[kX] != number_of(DType::f32)) return;
+    spec.epilogue = &kText;
+    spec.binding[kX] = 0;
+    spec.binding[kRow] = 1;
+    print(spec);
+  }
+
+  void print(const ConvolutionSpec& spec) { emit_(label_convolution(spec), print_convolution(spec, target_)); }
+
+  const Target& target_;
+  const Emit& emit_;
+};
+
+using Operand = AttentionOperand;
+
+constexpr Operand kForward[] = {Operand::query, Operand::key, Operand::value, Operand::out, Operand::log_sum};
+constexpr Operand kCombine[] = {Operand::value, Operand::out, Operand::log_sum, Operand::part_log_sum};
+constexpr Operand kQuery[] = {Operand::query, Operand::key,   Operand::value,   Operand::grad,
+                              Operand::out,   Operand::first, Operand::log_sum, Operand::delta};
+constexpr Operand kKey[] = {Operand::query, Operand::key,    Operand::value,   Operand::grad,
+                            Operand::first, Operand::second, Operand::log_sum, Operand::delta};
+constexpr Operand kMask[] = {Operand::query,   Operand::key,   Operand::value,    Operand::grad,
+                             Operand::log_sum, Operand::delta, Operand::mask_grad};
+constexpr std::pair<AttentionKind, std::span<const Operand>> kKinds[] = {{AttentionKind::forward, kForward},
+                                                                         {AttentionKind::combine, kCombine},
+                                                                         {AttentionKind::backward_query, kQuery},
+                                                                         {AttentionKind::backward_key, kKey},
+                                                                         {AttentionKind::backward_mask, kMask}};
+
+AttentionSpec attention_of(AttentionKind kind, std::span<const Operand> operands, DType dtype, bool quads, bool mask) {
+  AttentionSpec spec{};
+  spec.kind = static_cast<uint8_t>(kind);
+  spec.quads = quads;
+  for (auto& operand : spec.operands) operand.binding = kAttentionAbsent;
+  uint8_t binding = 0;
+  const auto add = [&](Operand operand, DType its) {
+    spec.operands[static_cast<uint32_t>(operand)] = {static_cast<uint8_t>(number_of(its) & 15), binding++};
+  };
+  for (const Operand operand : operands) {
+    // Without quads results are float32, and so are numbers per row and the parts that are combined.
+    const bool result = operand == Operand::first || operand == Operand::second ||
+                        (operand == Operand::out && kind != AttentionKind::backward_query),
+               flat = static_cast<uint32_t>(operand) >= kAttentionWalked,
+               part = kind == AttentionKind::combine && operand == Operand::value;
+    add(operand, flat || part || (result && !quads) ? DType::f32 : dtype);
+  }
+  if (mask) add(Operand::mask, dtype);
+  return spec;
+}
+
+}  // namespace
+
+void print_matmul_kernels(const Target& target, const Emit& emit) {
+  Products products(target, emit);
+  products.by_elements(MatmulKernel::tile);
+  if (!target.software) products.by_elements(MatmulKernel::shared);
+  if (target.software && target.subgroup == kMatmulSubgroup) products.by_lines(MatmulKernel::subgroup, {1, 2, 4});
+  products.by_lines(MatmulKernel::vector, {1, 4});
+}
+
+void print_convolution_kernels(const Target& target, const Emit& emit) {
+  Convolutions convolutions(target, emit);
+  convolutions.tiles(ConvolutionForm::output);
+  convolutions.tiles(ConvolutionForm::weight);
+  convolutions.elements();
+}
+
+void print_attention_kernels(const Target& target, const Emit& emit) {
+  for (const auto& [kind, operands] : kKinds) {
+    const bool masked = kind == AttentionKind::backward_mask, combines = kind == AttentionKind::combine;
+    for (const DType dtype : kFloats) {
+      for (const bool quads : kEither) {
+        for (const bool mask : kEither) {
+          if ((masked && !mask) || (combines && mask)) continue;
+          AttentionSpec spec = attention_of(kind, operands, dtype, quads, mask);
+          spec.by_subgroup = target.subgroup == 8;
+          for (const bool dropout : kEither) {
+            spec.dropout = dropout;
+            spec.columns = dropout ? 8 : 1;  // heads of up to 256 and of up to 32 elements
+            spec.block = !spec.by_subgroup ? 8 : dropout ? 2 : 16;
+            emit(label_attention(spec), print_attention(spec, target));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace torch_webgpu::test
