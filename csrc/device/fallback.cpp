@@ -1,5 +1,6 @@
 #include "device/fallback.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
 
@@ -9,6 +10,8 @@
 #include <string_view>
 
 #include "device/allocator.h"
+#include "device/context.h"
+#include "device/sparse_fallback.h"
 
 namespace torch_webgpu {
 namespace {
@@ -46,11 +49,8 @@ c10::SmallVector<const at::Tensor*, 8> tensors_of(const torch::jit::Stack& stack
   return tensors;
 }
 
-TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); }
-
-}  // namespace
-
-void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+// Counts the call, or raises where fallbacks are forbidden.
+void count(const c10::OperatorHandle& op) {
   const std::string name = c10::toString(op.operator_name());
   TORCH_CHECK_NOT_IMPLEMENTED(
       mode() != FallbackMode::error, "The operator '", name,
@@ -65,8 +65,69 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
                "' has no webgpu kernel yet and runs on the CPU. See torch.webgpu.cpu_fallbacks(); set "
                "TORCH_WEBGPU_FALLBACK=error to forbid it or =quiet to silence this.");
   }
+}
+
+// The same value with each tensor of one kind of device on the other.
+c10::IValue moved(const c10::IValue& value, bool to_host) {
+  const auto move = [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || tensor.is_cpu() == to_host) return tensor;
+    return to_host ? tensor.cpu() : tensor.to(kDevice);
+  };
+  if (value.isTensor()) return move(value.toTensor());
+  if (value.isDevice() && to_host) return c10::Device(at::kCPU);
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(move(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList()) {
+      list.push_back(tensor ? std::optional<at::Tensor>(move(*tensor)) : std::nullopt);
+    }
+    return list;
+  }
+  return value;
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); }
+
+}  // namespace
+
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  count(op);
   check_same_device(tensors_of(*stack, op.schema().arguments().size()));
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
+}
+
+void run_sparse_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  count(op);
+  const auto& schema = op.schema();
+  const size_t argument_count = schema.arguments().size();
+  check_same_device(tensors_of(*stack, argument_count));
+  const torch::jit::Stack given(stack->end() - static_cast<std::ptrdiff_t>(argument_count), stack->end());
+  torch::jit::Stack host;
+  for (const c10::IValue& value : given) host.push_back(moved(value, /*to_host=*/true));
+  torch::jit::Stack results = host;
+  {
+    const at::AutoDispatchBelowAutograd below;
+    op.callBoxed(&results);
+  }
+  torch::jit::drop(*stack, argument_count);
+  for (size_t i = 0; i < argument_count; ++i) {
+    const auto* alias = schema.arguments()[i].alias_info();
+    if (!alias || !alias->isWrite() || !given[i].isTensor()) continue;
+    at::Tensor written = given[i].toTensor();
+    if (written.layout() == at::kStrided) written.resize_(host[i].toTensor().sizes());
+    written.copy_(host[i].toTensor());
+  }
+  for (const c10::IValue& result : results) {
+    size_t same = argument_count;  // an argument that is written is returned itself
+    for (size_t i = 0; i < argument_count && result.isTensor(); ++i) {
+      if (host[i].isTensor() && host[i].toTensor().is_same(result.toTensor())) same = i;
+    }
+    stack->push_back(same < argument_count ? given[same] : moved(result, /*to_host=*/false));
+  }
 }
 
 std::map<std::string, uint64_t> fallback_counts() {

@@ -259,3 +259,49 @@ def test_update_scale() -> None:
     with on_device(waits=18):  # to see scale and tracker after each of nine steps
         actual = run(DEVICE)
     assert actual == run("cpu")
+
+
+@pytest.mark.parametrize("form", ("foreach", "fused", "single"))
+def test_scaled_training(form: str) -> None:
+    """A scaler takes the steps of the CPU's: gradients clipped once unscaled, and a step left out that overflows."""
+
+    def train(device: str) -> tuple[list[torch.Tensor], list[float]]:
+        torch.manual_seed(0)
+        model, x = mlp().to(device), floats(6, 12).to(device)
+        options = {} if form == "single" else {form: True}
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01, **({"foreach": False} | options))
+        scaler = torch.amp.GradScaler(device, init_scale=2.0**10, growth_interval=2)
+        scales = []
+        for step in range(5):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), torch.arange(6, device=device)) * (torch.inf if step == 2 else 1.0)
+            scaler.scale(loss).backward()
+            if step % 2 == 0:
+                scaler.unscale_(optimizer)
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            scaler.step(optimizer)
+            scaler.update()
+            scales.append(scaler.get_scale())
+        return [x.detach() for x in model.parameters()], scales
+
+    expected, scales = train("cpu")
+    with on_device(waits=None) as results:
+        actual, scales_there = train(DEVICE)
+        results.append(actual)
+    assert scales_there == scales == [1024.0, 2048.0, 1024.0, 1024.0, 2048.0]
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one.cpu(), other, rtol=1e-5, atol=1e-6)
+
+
+def test_scaler_refuses_what_cannot_be_unscaled() -> None:
+    weight = nn.Parameter(torch.ones(3, device=DEVICE))
+    optimizer, scaler = torch.optim.SGD([weight], lr=1.0), torch.amp.GradScaler(DEVICE)
+    scaler.scale(weight.sum()).backward()
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) has already been called"):
+        scaler.unscale_(optimizer)
+    half = nn.Parameter(torch.ones(3, device=DEVICE, dtype=torch.float16))
+    optimizer, scaler = torch.optim.SGD([half], lr=1.0), torch.amp.GradScaler(DEVICE)
+    scaler.scale(half.sum()).backward()
+    with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients"):
+        scaler.unscale_(optimizer)

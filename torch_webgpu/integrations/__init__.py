@@ -1,4 +1,5 @@
-"""Adapters for modules that decide by themselves which devices there are; each runs when its module is imported."""
+"""Adapters for modules that decide by themselves which devices there are, or that need float64 where this device has
+none; each runs when its module is imported."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ ADAPTERS = {
     "transformers.trainer": "transformers",
     "transformers.training_args": "transformers",
     "torch.distributed.fsdp._fully_shard._fsdp_init": "torch_fsdp",
+    "torch.amp.grad_scaler": "torch_grad_scaler",
     "torch.nn.attention.flex_attention": "torch_flex_attention",
 }
 

@@ -1,5 +1,6 @@
 // embedding_bag: rows of a table, summed, averaged or maximised by bags of indices, and its backwards.
 #include <ATen/TensorUtils.h>
+#include <ATen/ops/_embedding_bag_sparse_backward.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/searchsorted.h>
@@ -121,8 +122,11 @@ at::Tensor backward(const at::Tensor& grad, const at::Tensor& indices, const at:
                     const at::Tensor& given_bag_of, const at::Tensor& sizes, const at::Tensor& rows, int64_t row_count,
                     bool scale_grad_by_freq, int64_t mode, bool sparse, const MaybeTensor& sample_weights,
                     int64_t padding_index) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!sparse, "webgpu: embedding_bag has no sparse gradients");
   const at::Tensor bag_of = given_bag_of.numel() > 0 ? given_bag_of : bags_of(indices, offsets);
+  if (sparse) {
+    return at::_embedding_bag_sparse_backward(grad, indices, offsets, bag_of, sizes, row_count, scale_grad_by_freq,
+                                              mode, sample_weights, padding_index);
+  }
   return dense_backward(grad, indices, bag_of, sizes, rows, row_count, scale_grad_by_freq, mode, sample_weights,
                         padding_index);
 }
