@@ -2,6 +2,7 @@
 const ADAM = (VARIANT & 3u) == 0u;
 const ADAMW = (VARIANT & 3u) == 1u;
 const SGD = (VARIANT & 3u) == 2u;
+const ADAGRAD = (VARIANT & 3u) == 3u;
 const AMSGRAD = (VARIANT & 4u) != 0u;
 const MAXIMIZE = (VARIANT & 8u) != 0u;
 const NESTEROV = (VARIANT & 16u) != 0u;
@@ -47,6 +48,13 @@ fn run(task: u32) {
       g = select(buffer, g + number(beta1_bits()) * buffer, NESTEROV);
     }
     store_param(task, p - rate() * g);
+    return;
+  }
+  if (ADAGRAD) {
+    let sum = fma(g, g, load_first(task));
+    store_first(task, sum);
+    let decayed = rate() / (1.0 + (load_step(0u) - 1.0) * number(beta1_bits()));
+    store_param(task, p - decayed * g / (sqrt(sum) + number(eps_bits())));
     return;
   }
   let first = moved_by(load_first(task), g, number(dampening_bits()));

@@ -25,6 +25,7 @@ enum : uint32_t {
   kAdam = 0,
   kAdamW = 1,
   kSGD = 2,
+  kAdagrad = 3,
   kAmsgrad = 4,
   kMaximize = 8,
   kNesterov = 16,
@@ -44,7 +45,7 @@ int64_t bits_of(double value) {
 // The settings that all parameters of a call share.
 struct Step {
   uint32_t variant;
-  double beta1, dampening, beta2, decay, eps;  // for SGD beta1 is the momentum
+  double beta1, dampening, beta2, decay, eps;  // beta1 is SGD's momentum, and Adagrad's decay of the rate
   at::Tensor rate_tensor, scale;
   double rate = 0;
 
@@ -138,11 +139,23 @@ void sgd(at::TensorList params, at::TensorList gradients, at::TensorList momenta
   }
 }
 
+template <class Rate>
+void adagrad(at::TensorList params, at::TensorList gradients, at::TensorList sums, at::TensorList steps, Rate rate,
+             double rate_decay, double decay, double eps, bool maximize, const std::optional<at::Tensor>& scale,
+             const std::optional<at::Tensor>& found) {
+  Step step{kAdagrad | (maximize ? kMaximize : 0u), rate_decay, 0, 0, decay, eps, {}, {}};
+  step.set_rate(rate);
+  step.set_scale(scale, found);
+  for (size_t i = 0; i < params.size(); ++i) update(step, params[i], gradients[i], sums[i], {}, {}, steps[i]);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_fused_adam_", &adam<kAdam, double>);
   library.impl("_fused_adam_.tensor_lr", &adam<kAdam, const at::Tensor&>);
   library.impl("_fused_adamw_", &adam<kAdamW, double>);
   library.impl("_fused_adamw_.tensor_lr", &adam<kAdamW, const at::Tensor&>);
+  library.impl("_fused_adagrad_", &adagrad<double>);
+  library.impl("_fused_adagrad_.tensor_lr", &adagrad<const at::Tensor&>);
   library.impl("_fused_sgd_", &sgd<double>);
   library.impl("_fused_sgd_.tensor_lr", &sgd<const at::Tensor&>);
 }
