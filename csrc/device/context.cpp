@@ -42,6 +42,7 @@ struct Context {
     searched = true;
     options.runtime = environment("TORCH_WEBGPU_RUNTIME");
     options.adapter = environment("TORCH_WEBGPU_ADAPTER");
+    options.limits = environment("TORCH_WEBGPU_LIMITS");
     try {
       adapter = Adapter::find(options);
     } catch (const std::exception& error) {

@@ -56,6 +56,28 @@ const char* type_name(WGPUAdapterType type) {
   }
 }
 
+// A card of its own before a part of the processor, and both before a driver that runs on the host's cores.
+int rank(const AdapterInfo& info) {
+  if (info.type == "discrete") return 3;
+  if (info.type == "integrated") return 2;
+  return info.software ? 0 : 1;
+}
+
+// What every WebGPU adapter has, and a browser gives to a page that does not ask for more.
+void take_default_limits(WGPULimits& limits) {
+  const auto lower = [](auto& limit, auto most) { limit = std::min<std::decay_t<decltype(limit)>>(limit, most); };
+  lower(limits.maxBufferSize, 256u << 20);
+  lower(limits.maxStorageBufferBindingSize, 128u << 20);
+  lower(limits.maxUniformBufferBindingSize, 64u << 10);
+  lower(limits.maxStorageBuffersPerShaderStage, 8u);
+  lower(limits.maxComputeWorkgroupStorageSize, 16u << 10);
+  lower(limits.maxComputeInvocationsPerWorkgroup, 256u);
+  lower(limits.maxComputeWorkgroupSizeX, 256u);
+  lower(limits.maxComputeWorkgroupSizeY, 256u);
+  lower(limits.maxComputeWorkgroupSizeZ, 64u);
+  lower(limits.maxComputeWorkgroupsPerDimension, 65535u);
+}
+
 WGPUInstance create_instance(const Api& api) {
   WGPUInstanceDescriptor descriptor{};
   WGPUInstanceFeatureName timed_wait = WGPUInstanceFeatureName_TimedWaitAny;
@@ -153,7 +175,7 @@ std::vector<WGPUAdapter> list_adapters(const Api& api, WGPUInstance instance, bo
   return adapters;
 }
 
-// The first adapter that matches; real GPUs before software. Empty when none does, with the reason in `tried`.
+// The best adapter that matches. Empty when none does, with the reason in `tried`.
 std::optional<Adapter> try_library(const std::string& path, const DeviceOptions& options, std::string& tried) {
   tried += "\n  - " + path + ": ";
   Adapter found;
@@ -177,7 +199,7 @@ std::optional<Adapter> try_library(const std::string& path, const DeviceOptions&
     const bool usable = null_backend || info.backend != "null";
     const bool matches =
         null_backend || wanted.empty() || lower(info.name + " " + info.driver).find(wanted) != std::string::npos;
-    const bool better = !found.handle || (found.info.software && !info.software);
+    const bool better = !found.handle || rank(info) > rank(found.info);
     if (usable && seen.find(info.name) == std::string::npos) seen += (seen.empty() ? "" : ", ") + info.name;
     if (usable && matches && better) {
       if (found.handle) found.api.AdapterRelease(found.handle);
@@ -252,9 +274,15 @@ Adapter Adapter::find(const DeviceOptions& options) {
   if (options.runtime == "dawn" || options.runtime.empty()) append(options.dawn_paths);
   if (options.runtime == "wgpu" || options.runtime.empty()) append(options.wgpu_paths);
   if (options.runtime.find('/') != std::string::npos) paths.push_back(options.runtime);
+  if (!options.limits.empty() && options.limits != "default") {
+    throw UnavailableError("TORCH_WEBGPU_LIMITS may be 'default' or unset, not '" + options.limits + "'");
+  }
   std::string tried;
   for (const auto& path : paths) {
-    if (auto adapter = try_library(path, options, tried)) return std::move(*adapter);
+    if (auto adapter = try_library(path, options, tried)) {
+      adapter->default_limits = options.limits == "default";
+      return std::move(*adapter);
+    }
   }
   if (paths.empty()) {
     tried = "\n  - no library is known for runtime '" + options.runtime + "' (say dawn, wgpu or a path to a library)";
@@ -269,6 +297,7 @@ Device::Device(Adapter adapter)
     : api(std::move(adapter.api)), info(std::move(adapter.info)), instance_(adapter.instance) {
   api.AdapterGetLimits(adapter.handle, &limits);
   limits.nextInChain = nullptr;
+  if (adapter.default_limits) take_default_limits(limits);
   request_device(adapter.handle);
   queue = api.DeviceGetQueue(handle);
 }

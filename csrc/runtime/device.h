@@ -17,6 +17,7 @@ namespace torch_webgpu {
 struct DeviceOptions {
   std::string runtime;  // "dawn", "wgpu", a path, or empty for the first that works
   std::string adapter;  // part of an adapter's name; "null" asks for Dawn's Null backend; empty for the best
+  std::string limits;   // "default" asks for no more than every WebGPU adapter has; empty for all that this one has
   std::vector<std::string> dawn_paths;
   std::vector<std::string> wgpu_paths;
 };
@@ -36,6 +37,7 @@ struct Adapter {
   WGPUInstance instance = nullptr;
   WGPUAdapter handle = nullptr;
   AdapterInfo info;
+  bool default_limits = false;
 };
 
 class Device {

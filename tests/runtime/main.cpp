@@ -22,6 +22,7 @@ DeviceOptions options_from_environment() {
   DeviceOptions options;
   options.runtime = variable("TORCH_WEBGPU_RUNTIME");
   options.adapter = variable("TORCH_WEBGPU_ADAPTER");
+  options.limits = variable("TORCH_WEBGPU_LIMITS");
   if (const auto path = variable("TORCH_WEBGPU_TEST_DAWN"); !path.empty()) options.dawn_paths = {path};
   if (const auto path = variable("TORCH_WEBGPU_TEST_WGPU"); !path.empty()) options.wgpu_paths = {path};
   return options;

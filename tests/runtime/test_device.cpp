@@ -145,6 +145,20 @@ TEST_CASE("device: the adapter describes itself") {
   }
 }
 
+TEST_CASE("device: the limits may be those that every adapter has") {
+  DeviceOptions options = options_from_environment();
+  options.limits = "default";
+  auto& modest = *new Runtime(Adapter::find(options));
+  CHECK(modest.device.limits.maxStorageBuffersPerShaderStage == 8);
+  CHECK(modest.device.limits.maxStorageBufferBindingSize == 128 << 20);
+  CHECK(modest.device.limits.maxComputeWorkgroupStorageSize == 16 << 10);
+  const Words out(64, modest);
+  run(add_constant, {&out}, {1}, 1, modest.stream);
+  modest.stream.synchronize();
+  options.limits = "none";
+  CHECK(contains(unavailable(options), "TORCH_WEBGPU_LIMITS"));
+}
+
 TEST_CASE("device: the limits are the adapter's own") {
   const Adapter adapter = Adapter::find(options_from_environment());
   WGPULimits own{}, granted{};
