@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup build demo test ecosystem lint bench op-table wheel clean
+.PHONY: help setup build demo test ecosystem lint bench peers op-table wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -35,6 +35,12 @@ op-table: setup  ## docs/ops.md, from what the device does with each op and dtyp
 
 bench: setup  ## the benchmark table
 	@$(PYTHON) -m benchmarks $(ARGS)
+
+peers: setup  ## the same work beside ONNX Runtime WebGPU and tinygrad: a table, a chart and JSON in benchmarks/results
+	@[ -x .venv-peers/bin/python ] || python3 -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r requirements-peers.txt
+	@.venv-peers/bin/python -m pip check
+	@$(PYTHON) -m benchmarks.peers $(ARGS)
 
 wheel: setup  ## a wheel in dist/, tried in a fresh environment
 	@rm -rf dist

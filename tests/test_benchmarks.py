@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.peers.programs import Ours
+from benchmarks.peers.work import WORK, Work
 from benchmarks.row import Bar, Result, Row, Verdict
 from benchmarks.throughput import measure
 from benchmarks.worker import ROWS
 from benchmarks.workloads import WORKLOADS, Workload
-from tests.support import fallback_mode
+from tests.support import fallback_mode, on_device
 
 ROOT = Path(__file__).parents[1]
 
@@ -111,3 +114,20 @@ def test_what_is_not_native_is_told_apart() -> None:
 def test_a_wrong_answer_is_not_timed() -> None:
     with pytest.raises(AssertionError, match="not close"):
         measure(1, workload=tiny(lambda x: x + 1 if x.is_cpu else x + 2))
+
+
+@pytest.mark.parametrize("work", WORK, ids=[work.name for work in WORK])
+def test_work_of_the_peers(work: Work) -> None:
+    """A chain runs on the device, and its numbers neither grow nor vanish."""
+    small = dataclasses.replace(work, x=(1, 8, 64)) if work.kind == "attention" else work
+    x, weights = small.arrays()
+    ours = Ours()
+    with on_device(waits=None) as results:
+        results.append(ours.chain(small, x, weights, 5)())
+    found = ours.array(results[0])
+    assert found.shape == x.shape
+    result = torch.from_numpy(x)
+    for _ in range(5):
+        result = getattr(ours, work.kind)(result, *map(torch.from_numpy, weights))
+    torch.testing.assert_close(torch.from_numpy(found), result, rtol=1e-3, atol=1e-4)
+    assert 1e-7 < result.abs().max() < 100
