@@ -13,6 +13,12 @@ DEVICE = "webgpu"
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 INTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 DTYPES = (*FLOATS, *INTS, torch.bool)
+# What the device stores, moves, casts and compares, without other arithmetic.
+UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+FLOAT8 = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
+COMPLEX = (torch.complex64, torch.complex128)
+STORED_ONLY = (torch.float64, *UNSIGNED, *FLOAT8, *COMPLEX)
+STORED = (*DTYPES, *STORED_ONLY)
 
 # A storage of the CPU, by its address, and its copy on the device.
 Moved = dict[int, torch.Tensor]
@@ -124,6 +130,15 @@ def on_device(dispatches: bool | int | None = True, waits: int | None = 0) -> It
         assert dispatched == dispatches, f"{dispatched} dispatches, not {int(dispatches)}"
 
 
+@contextlib.contextmanager
+def falls_back() -> Iterator[None]:
+    """The block runs something on the CPU, and says so."""
+    before = sum(torch.webgpu.cpu_fallbacks().values())
+    with fallback_mode("quiet"):
+        yield
+    assert sum(torch.webgpu.cpu_fallbacks().values()) > before, "nothing ran on the CPU"
+
+
 def run_on_device(
     function: Callable[..., Any],
     *args: Any,
@@ -153,7 +168,8 @@ def assert_same_bits(actual: torch.Tensor, expected: torch.Tensor, message: str 
     if expected.is_floating_point() and not nan_payload:
         wrong &= ~(actual.isnan() & expected.isnan())
     count = int(wrong.sum())
-    first = [f"{a!r}, not {b!r}" for a, b in zip(actual[wrong][:5].tolist(), expected[wrong][:5].tolist(), strict=True)]
+    places = wrong.nonzero()[:5].tolist()
+    first = [f"{actual[tuple(i)].item()!r}, not {expected[tuple(i)].item()!r}" for i in places]
     assert count == 0, f"{message}: {count} of {wrong.numel()} elements differ: {'; '.join(first)}"
 
 
@@ -247,6 +263,9 @@ def special_values(dtype: torch.dtype, denormals: bool = False) -> torch.Tensor:
         if denormals:
             extra += [info.smallest_normal / 2, -info.smallest_normal / 4, info.smallest_normal * info.eps]
         return torch.tensor([*_SPECIAL_FLOATS, *extra], dtype=dtype)
+    if dtype.is_complex:
+        part = special_values(dtype.to_real(), denormals)
+        return torch.complex(part, part.flip(0))
     limits = torch.iinfo(dtype)
     values = [limits.max, limits.min, limits.max - 1, limits.min + 1, 0, 1, 2, 7]
     if limits.min < 0:
@@ -259,11 +278,14 @@ def special_values(dtype: torch.dtype, denormals: bool = False) -> torch.Tensor:
 def make(shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0, domain: Domain | None = None) -> torch.Tensor:
     """Values of a dtype on the CPU, with all special ones among them as far as they fit and lie in the domain."""
     generator = torch.Generator().manual_seed(seed * 7919 + sum(shape) + len(shape))
+    if dtype.is_complex:
+        return torch.complex(make(shape, dtype.to_real(), seed, domain), make(shape, dtype.to_real(), seed + 1, domain))
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, generator=generator).to(dtype)
     if dtype.is_floating_point:
         low, high = domain or (-4.0, 4.0)
-        values = torch.rand(shape, generator=generator).mul(high - low).add(low).to(dtype)
+        wide = torch.float64 if dtype == torch.float64 else torch.float32
+        values = torch.rand(shape, generator=generator, dtype=wide).mul(high - low).add(low).to(dtype)
     else:
         limits = torch.iinfo(dtype)
         low, high = (max(domain[0], limits.min), min(domain[1], limits.max)) if domain else (limits.min, limits.max)
@@ -278,5 +300,6 @@ def make(shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0, domain: Doma
     if count:
         places = torch.randperm(values.numel(), generator=generator)[:count]
         order = torch.randperm(special.numel(), generator=generator)[:count]
-        values.view(-1)[places] = special[order]
+        bits = _BITS[dtype.itemsize]  # indexing is not there for every dtype on the CPU
+        values.view(-1).view(bits)[places] = special.view(bits)[order]
     return values

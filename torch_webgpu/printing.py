@@ -1,4 +1,4 @@
-"""Tensors print from a copy on the CPU: PyTorch's printer computes in float64, which WebGPU does not have."""
+"""Tensors print from a copy on the CPU: PyTorch's printer computes in float64, and waits for every number it shows."""
 
 import functools
 

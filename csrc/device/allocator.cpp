@@ -61,8 +61,16 @@ class Allocator final : public c10::DeviceAllocator {
     }
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }  // the pointer is not the context
-  void copy_data(void*, const void*, std::size_t) const override {
-    TORCH_CHECK(false, "webgpu: device memory has no host address to copy through");
+  // What copy on write may share: our buffers, whose address is not their context.
+  bool is_simple_data_ptr(const c10::DataPtr& data) const override {
+    return data.get_deleter() == &release_buffer || data.get() == data.get_context();
+  }
+  // Copy on write leaves the memory it shares by this.
+  void copy_data(void* target, const void* source, std::size_t size_bytes) const override {
+    if (size_bytes == 0) return;
+    const Buffer *from = find_buffer(source), *to = find_buffer(target);
+    runtime().stream.copy(*from, static_cast<const char*>(source) - from->address, *to,
+                          static_cast<const char*>(target) - to->address, (size_bytes + 3) & ~size_t{3});
   }
 
   bool initialized() override { return is_open(); }

@@ -2,6 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/CPUFallback.h>
+#include <c10/core/ScalarType.h>
 #include <torch/library.h>
 
 #include <atomic>
@@ -11,6 +12,7 @@
 
 #include "device/allocator.h"
 #include "device/context.h"
+#include "device/dtypes.h"
 #include "device/sparse_fallback.h"
 
 namespace torch_webgpu {
@@ -49,20 +51,36 @@ c10::SmallVector<const at::Tensor*, 8> tensors_of(const torch::jit::Stack& stack
   return tensors;
 }
 
+// " for float64", where the dtype of an argument is why the call is here.
+std::string reason_of(const torch::jit::Stack& stack, size_t arguments) {
+  for (size_t i = stack.size() - arguments; i < stack.size(); ++i) {
+    std::vector<at::Tensor> tensors;
+    if (stack[i].isTensor()) tensors.push_back(stack[i].toTensor());
+    if (stack[i].isTensorList()) tensors = stack[i].toTensorVector();
+    for (const at::Tensor& tensor : tensors) {
+      if (!tensor.defined() || tensor.device().type() != kDeviceType) continue;
+      if (!contains(kComputed, tensor.scalar_type())) {
+        return " for " + std::string(c10::getDtypeNames(tensor.scalar_type()).first);
+      }
+    }
+  }
+  return "";
+}
+
 // Counts the call, or raises where fallbacks are forbidden.
-void count(const c10::OperatorHandle& op) {
+void count(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const std::string name = c10::toString(op.operator_name());
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      mode() != FallbackMode::error, "The operator '", name,
-      "' has no webgpu kernel yet, and TORCH_WEBGPU_FALLBACK=error forbids running it on the CPU.");
+  TORCH_CHECK_NOT_IMPLEMENTED(mode() != FallbackMode::error, "The operator '", name, "' has no webgpu kernel",
+                              reason_of(stack, op.schema().arguments().size()),
+                              " yet, and TORCH_WEBGPU_FALLBACK=error forbids running it on the CPU.");
   bool first = false;
   {
     const std::lock_guard guard(counts().mutex);
     first = counts().by_op[name]++ == 0;
   }
   if (first && mode() == FallbackMode::warn) {
-    TORCH_WARN("The operator '", name,
-               "' has no webgpu kernel yet and runs on the CPU. See torch.webgpu.cpu_fallbacks(); set "
+    TORCH_WARN("The operator '", name, "' has no webgpu kernel", reason_of(stack, op.schema().arguments().size()),
+               " yet and runs on the CPU. See torch.webgpu.cpu_fallbacks(); set "
                "TORCH_WEBGPU_FALLBACK=error to forbid it or =quiet to silence this.");
   }
 }
@@ -95,13 +113,13 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromB
 }  // namespace
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  count(op);
+  count(op, *stack);
   check_same_device(tensors_of(*stack, op.schema().arguments().size()));
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 
 void run_sparse_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  count(op);
+  count(op, *stack);
   const auto& schema = op.schema();
   const size_t argument_count = schema.arguments().size();
   check_same_device(tensors_of(*stack, argument_count));

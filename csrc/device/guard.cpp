@@ -21,7 +21,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceCapability getDeviceCapability(c10::Device) const override {
     c10::DeviceCapability result;
     auto& types = result.capability_data.supported_scalar_types;
-    types.has_Double = types.has_ComplexDouble = types.has_ComplexHalf = false;  // WGSL has no 64-bit floats
+    types.has_Double = types.has_ComplexDouble = types.has_ComplexHalf = false;  // stored, but not computed with
     return result;
   }
 

@@ -10,7 +10,7 @@
 namespace torch_webgpu {
 
 struct Number {
-  uint32_t words[2] = {};  // as they lie in memory
+  uint32_t words[4] = {};  // as they lie in memory
   uint32_t size_bytes = 0;
 };
 

@@ -1,9 +1,22 @@
-// Growing and shrinking a storage in place.
+// A storage's memory: growing and shrinking in place, and leaving what is shared by copy on write.
 #pragma once
+#include <ATen/core/Tensor.h>
 #include <c10/core/StorageImpl.h>
+#include <c10/core/impl/COW.h>
+
+#include "device/allocator.h"
 
 namespace torch_webgpu {
 
 void resize_storage(c10::StorageImpl& storage, size_t size_bytes);  // keeps what fits
+
+// Called for a tensor before it is written: a storage that torch._lazy_clone() shares gets memory of its own.
+inline void own_memory(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  const c10::DataPtr& data = tensor.storage().data_ptr();
+  if (data.get_deleter() == &release_buffer) [[likely]]
+    return;
+  if (c10::impl::cow::is_cow_data_ptr(data)) c10::impl::cow::materialize_cow(tensor.storage().unsafeGetStorageImpl());
+}
 
 }  // namespace torch_webgpu

@@ -114,8 +114,9 @@ Indexed& Indexed::scalar(const at::Scalar& value, at::ScalarType dtype) {
 }
 
 Indexed& Indexed::bits(const at::Scalar& value, at::ScalarType dtype) {
-  const Number number = number_of(value, dtype, row_.name);
-  return extra(number.words[0]).extra(number.words[1]);
+  const Number number = number_of(value, dtype);
+  for (uint32_t i = 0; i < std::max(2u, number.size_bytes / 4); ++i) extra(number.words[i]);
+  return *this;
 }
 
 int64_t Indexed::steps() const {

@@ -28,7 +28,7 @@ class Indexed {
   // Words for x(0u), x(1u), ...
   Indexed& extra(int64_t word);
   Indexed& scalar(const at::Scalar& value, at::ScalarType dtype);  // two words, in the compute type of `dtype`
-  Indexed& bits(const at::Scalar& value, at::ScalarType dtype);    // two words, as they lie in memory
+  Indexed& bits(const at::Scalar& value, at::ScalarType dtype);    // two or four words, as they lie in memory
 
   void run();
 

@@ -56,6 +56,28 @@ void write_scalar(uint32_t* words, Compute type, const c10::Scalar& value) {
       return;
     }
     case Compute::boolean: words[0] = value.isFloatingPoint() ? value.toDouble() != 0 : value.toLong() != 0; return;
+    case Compute::u64: {
+      const uint64_t number = value.isFloatingPoint()       ? static_cast<uint64_t>(value.toDouble())
+                              : value.type() == at::kUInt64 ? value.toUInt64()
+                                                            : static_cast<uint64_t>(value.toLong());
+      std::memcpy(words, &number, 8);
+      return;
+    }
+    case Compute::f64: {
+      const double number = value.toDouble();
+      std::memcpy(words, &number, 8);
+      return;
+    }
+    case Compute::c64: {
+      const auto number = static_cast<c10::complex<float>>(value.toComplexDouble());
+      std::memcpy(words, &number, 8);
+      return;
+    }
+    case Compute::c128: {
+      const auto number = value.toComplexDouble();
+      std::memcpy(words, &number, 16);
+      return;
+    }
     case Compute::i32:
     case Compute::i64: {
       const int64_t number = value.isFloatingPoint() ? static_cast<int64_t>(value.toDouble()) : value.toLong();

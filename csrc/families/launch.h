@@ -39,7 +39,7 @@ struct Chunks {
 };
 Chunks chunks_of(uint64_t steps, uint32_t workgroup);
 
-// As the compute type's one or two words.
+// As the compute type's words, one, two or four.
 void write_scalar(uint32_t* words, Compute type, const c10::Scalar& value);
 
 // The index of `buffer` among the launch's bindings: a buffer is bound once, however many operands are in it.

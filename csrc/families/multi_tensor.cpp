@@ -1,3 +1,4 @@
+#include "device/storage.h"
 #include "families/multi_tensor.h"
 
 #include <algorithm>
@@ -57,6 +58,9 @@ bool MultiTensor::describe(c10::ArrayRef<at::Tensor> operands, uint32_t singles,
                            Entry& entry) const {
   uint32_t columns = 0;
   spec.aligned = true;
+  for (uint32_t i = 0; i < operands.size(); ++i) {
+    if (written >> i & 1) own_memory(operands[i]);
+  }
   for (uint32_t i = 0; i < kMultiOperands; ++i) {
     spec.operands[i] = {};
     entry.buffers[i] = nullptr;

@@ -10,7 +10,7 @@
 
 namespace torch_webgpu {
 
-Number number_of(const at::Scalar& value, at::ScalarType dtype, const char* op) {
+Number number_of(const at::Scalar& value, at::ScalarType dtype) {
   check_fits(dtype, value);
   Number number;
   const auto put = [&](auto element) {
@@ -28,9 +28,28 @@ Number number_of(const at::Scalar& value, at::ScalarType dtype, const char* op) 
     case at::kByte: put(value.to<uint8_t>()); break;
     case at::kBool: put(value.to<bool>()); break;
     case at::kComplexFloat: put(value.to<c10::complex<float>>()); break;
-    default: kernel_dtype(dtype, op);
+    case at::kDouble: put(value.to<double>()); break;
+    case at::kComplexDouble: put(value.to<c10::complex<double>>()); break;
+    default: {
+      const at::Tensor host = at::Tensor(at::detail::empty_cpu({}, dtype)).fill_(value);
+      number.size_bytes = host.element_size();
+      std::memcpy(number.words, host.const_data_ptr(), number.size_bytes);
+    }
   }
   return number;
+}
+
+at::Scalar bits_of(const at::Scalar& value, at::ScalarType dtype) {
+  const Number number = number_of(value, dtype);
+  if (number.size_bytes < 8) return static_cast<int64_t>(number.words[0]);
+  if (number.size_bytes == 8) {
+    int64_t words = 0;
+    std::memcpy(&words, number.words, sizeof(words));
+    return words;
+  }
+  c10::complex<double> words;
+  std::memcpy(&words, number.words, sizeof(words));
+  return words;
 }
 
 std::optional<at::Scalar> known_number(const at::Tensor& tensor) {

@@ -10,7 +10,10 @@
 namespace torch_webgpu {
 
 // As it lies in the memory of a tensor of `dtype`; refuses what the dtype does not hold.
-Number number_of(const at::Scalar& value, at::ScalarType dtype, const char* op);
+Number number_of(const at::Scalar& value, at::ScalarType dtype);
+
+// The same bits, as the scalar of a kernel that moves elements of that size.
+at::Scalar bits_of(const at::Scalar& value, at::ScalarType dtype);
 
 // The one number that all elements of a tensor of the device show, where the host knows it. Never waits.
 std::optional<at::Scalar> known_number(const at::Tensor& tensor);

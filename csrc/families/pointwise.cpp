@@ -33,6 +33,8 @@ c10::Scalar cpu_value(const at::TensorIteratorBase& iterator, int operand, at::S
     case at::kByte: return static_cast<int64_t>(static_cast<uint8_t>(value.toLong()));
     case at::kChar: return static_cast<int64_t>(static_cast<int8_t>(value.toLong()));
     case at::kShort: return static_cast<int64_t>(static_cast<int16_t>(value.toLong()));
+    case at::kUInt16: return static_cast<int64_t>(static_cast<uint16_t>(value.toLong()));
+    case at::kUInt32: return static_cast<int64_t>(static_cast<uint32_t>(value.toLong()));
     default: return value;
   }
 }
@@ -51,7 +53,8 @@ class Elementwise {
               bool bits)
       : row_(row),
         common_(compute),
-        common_dtype_(kernel_dtype(compute, row.name)),
+        common_dtype_(bits || (row.flags & PointwiseRow::stored) ? stored_dtype(compute, row.name)
+                                                                 : kernel_dtype(compute, row.name)),
         compute_(compute_type(common_dtype_)),
         scalars_(scalars),
         words_(words),
@@ -92,7 +95,7 @@ class Elementwise {
       }
       const Buffer* buffer = buffer_of(iterator.tensor_base(i));
       const int64_t bytes = iterator.element_size(i);
-      const DType dtype = bits_ ? raw_dtype(bytes) : kernel_dtype(iterator.dtype(i), row_.name);
+      const DType dtype = bits_ ? raw_dtype(bytes) : stored_dtype(iterator.dtype(i), row_.name);
       spec.operands[i].dtype = static_cast<uint8_t>(dtype);
       spec.operands[i].access = static_cast<uint8_t>(Access::strided);
       places[i] = {(static_cast<const char*>(iterator.data_ptr(i)) - buffer->address) / bytes, bytes};
@@ -194,6 +197,7 @@ class Elementwise {
     uint32_t elements[kMaxOperands] = {};  // what each binding would be an array of, by the size of a run's elements
     for (int i = 0; i < iterator.ntensors(); ++i) {
       const auto [offset, bytes] = places[i];
+      if (bytes == 16) return false;  // each element is a quad of words by itself
       if (bytes == 0) {
         access[i] = Access::scalar;
         continue;
@@ -253,13 +257,13 @@ class Elementwise {
 void elementwise(at::TensorIteratorBase& iterator, const PointwiseRow& row, at::ScalarType compute, Scalars scalars,
                  c10::ArrayRef<uint32_t> words) {
   check_dtype(row, compute);
-  // A Python number can promote a comparison to float64, which the device lacks: float32 is used.
-  if (compute == at::kDouble) compute = at::kFloat;
   Elementwise(row, compute, scalars, words, false).run(iterator);
 }
 
 void elementwise_bits(at::TensorIteratorBase& iterator, const PointwiseRow& row, Scalars scalars) {
-  Elementwise(row, iterator.element_size(0) == 8 ? at::kLong : at::kInt, scalars, {}, true).run(iterator);
+  const int64_t bytes = iterator.element_size(0);
+  const at::ScalarType compute = bytes == 16 ? at::kComplexDouble : bytes == 8 ? at::kLong : at::kInt;
+  Elementwise(row, compute, scalars, {}, true).run(iterator);
 }
 
 }  // namespace torch_webgpu

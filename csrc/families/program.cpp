@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "device/storage.h"
 #include "families/windows.h"
 
 namespace torch_webgpu {
@@ -48,6 +49,9 @@ void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initi
   TORCH_INTERNAL_ASSERT(operands.size() <= kProgramOperands);
   at::Tensor used[kProgramOperands], nothing;
   std::copy(operands.begin(), operands.end(), used);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (program.written >> i & 1) own_memory(used[i]);
+  }
   uint8_t copied = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (program.grouped || !used[i].defined() || !(program.written >> i & 1) ||

@@ -6,20 +6,28 @@
 
 #include "device/allocator.h"
 #include "device/context.h"
+#include "device/dtypes.h"
 #include "shader/dtype.h"
 
 namespace torch_webgpu {
 
-// Uninitialised; empty strides mean contiguous, or `format`. Refuses dtypes that WebGPU cannot hold.
+// Uninitialised; empty strides mean contiguous, or `format`.
 at::Tensor empty_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype,
                         std::optional<at::MemoryFormat> format = std::nullopt);
 
-// The dtype for kernels, if there is one.
+// The dtype that kernels of all families compute with, if it is one. What moves elements by their size needs none.
 std::optional<DType> dtype_of(at::ScalarType type);
-// The same, or an error that names the op.
-DType kernel_dtype(at::ScalarType dtype, const char* op);
+// The same, or one that pointwise kernels load, cast, compare and store.
+std::optional<DType> stored_dtype(at::ScalarType type);
 
-void check_storable(at::ScalarType dtype);
+// No kernel of an op computes in a dtype. native() catches it and hands the call to the CPU.
+struct NotComputed : c10::NotImplementedError {
+  using c10::NotImplementedError::NotImplementedError;
+};
+
+// The same dtypes, or NotComputed.
+DType kernel_dtype(at::ScalarType dtype, const char* op);
+DType stored_dtype(at::ScalarType dtype, const char* op);
 
 // The value as a number of the dtype: a negative one wraps around in uint8. The CPU's error where it does not fit.
 at::Scalar fitted(at::ScalarType dtype, const at::Scalar& value);

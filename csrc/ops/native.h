@@ -1,5 +1,5 @@
-// Registers a kernel that steps aside, to the counted CPU fallback, for tensors of a dtype that no kernel computes in
-// (complex numbers, quantized tensors, unsigned integers wider than a byte), and that refuses tensors of two devices.
+// Registers a kernel that steps aside, to the counted CPU fallback, for dtypes that it does not take: for most kernels
+// all that families/tensor.h does not list as computed. It refuses tensors of two devices.
 #pragma once
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
@@ -12,27 +12,46 @@
 #include "device/allocator.h"
 #include "device/context.h"
 #include "device/fallback.h"
+#include "device/storage.h"
 #include "families/tensor.h"
 #include "runtime/error.h"
 
 namespace torch_webgpu {
 namespace detail {
 
-template <class T>
-bool is_computable(const T& argument) {
-  if constexpr (std::is_same_v<T, at::Tensor>) {
+template <DtypeSet Taken, class T>
+bool takes(const T& argument) {
+  if constexpr (Taken == kAny) {
+    return true;
+  } else if constexpr (std::is_same_v<T, at::Tensor>) {
     if (!argument.defined()) return true;
     // A number from the host arrives in any dtype; only its value counts.
-    if (argument.device().type() != kDeviceType) return !argument.is_complex();
-    return dtype_of(argument.scalar_type()).has_value();
+    if (argument.device().type() != kDeviceType) return (Taken & kComplex) != 0 || !argument.is_complex();
+    return contains(Taken, argument.scalar_type());
   } else if constexpr (std::is_same_v<T, c10::Scalar>) {
-    return !argument.isComplex();
-  } else if constexpr (std::is_same_v<T, std::optional<at::Tensor>> || std::is_same_v<T, std::optional<c10::Scalar>>) {
-    return !argument || is_computable(*argument);
+    return (Taken & kComplex) != 0 || !argument.isComplex();
+  } else if constexpr (std::is_same_v<T, at::ScalarType>) {
+    return contains(Taken, argument);
+  } else if constexpr (std::is_same_v<T, std::optional<at::Tensor>> || std::is_same_v<T, std::optional<c10::Scalar>> ||
+                       std::is_same_v<T, std::optional<at::ScalarType>>) {
+    return !argument || takes<Taken>(*argument);
+  } else if constexpr (std::is_same_v<T, at::TensorList> || std::is_same_v<T, at::ITensorListRef>) {
+    for (const at::Tensor& tensor : argument) {
+      if (!takes<Taken>(tensor)) return false;
+    }
+    return true;
   } else {
     return true;
   }
 }
+
+// A tensor that is written leaves what it shares by copy on write.
+template <class Argument>
+void own(const at::Tensor& argument) {
+  if constexpr (std::is_same_v<Argument, at::Tensor&>) own_memory(argument);
+}
+template <class Argument, class T>
+void own(const T&) {}
 
 // Calls visit(tensor) for an argument that is a tensor, or each of those in it. Index tensors come as lists of optional
 // tensors, and may be on the host: indexing moves them.
@@ -49,11 +68,11 @@ void visit_tensors(const T& argument, const Visit& visit) {
   }
 }
 
-template <auto Kernel, class Signature = decltype(Kernel)>
+template <auto Kernel, DtypeSet Taken, class Signature = decltype(Kernel)>
 struct Guarded;
 
-template <auto Kernel, class Result, class... Arguments>
-struct Guarded<Kernel, Result (*)(Arguments...)> {
+template <auto Kernel, DtypeSet Taken, class Result, class... Arguments>
+struct Guarded<Kernel, Taken, Result (*)(Arguments...)> {
   static inline std::optional<c10::OperatorHandle> op;
   static inline const char* name = nullptr;
 
@@ -66,8 +85,14 @@ struct Guarded<Kernel, Result (*)(Arguments...)> {
       (visit_tensors(arguments, [&](const at::Tensor& tensor) { tensors.push_back(&tensor); }), ...);
       check_same_device(tensors);
     }
-    if ((is_computable(arguments) && ...)) [[likely]]
-      return Kernel(std::forward<Arguments>(arguments)...);
+    (own<Arguments>(arguments), ...);
+    if ((takes<Taken>(arguments) && ...)) [[likely]] {
+      try {
+        return Kernel(arguments...);
+      } catch (const NotComputed&) {
+        // The dtype followed from more than the arguments: from a number of the host, or from the default dtype.
+      }
+    }
     return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(c10::BoxedKernel::makeFromFunction<&run_on_cpu>(),
                                                                      *op, c10::DispatchKeySet(),
                                                                      std::forward<Arguments>(arguments)...);
@@ -77,17 +102,17 @@ struct Guarded<Kernel, Result (*)(Arguments...)> {
 }  // namespace detail
 
 // `name` is an aten op, with its overload behind a dot. False when PyTorch has no such op.
-template <auto Kernel>
+template <auto Kernel, DtypeSet Taken = kComputed>
 bool native(torch::Library& library, const std::string& name) {
   const size_t dot = name.find('.');
   const auto op = c10::Dispatcher::singleton().findSchema(
       {"aten::" + name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
   if (!op) return false;
-  TORCH_INTERNAL_ASSERT(!detail::Guarded<Kernel>::op,
-                        "one kernel for two ops: ", name);  // it knows one to step aside for
-  detail::Guarded<Kernel>::op = op;
-  detail::Guarded<Kernel>::name = (new std::string("aten::" + name))->c_str();  // lives as long as the registration
-  library.impl(name.c_str(), &detail::Guarded<Kernel>::call);
+  using Entry = detail::Guarded<Kernel, Taken>;
+  TORCH_INTERNAL_ASSERT(!Entry::op, "one kernel for two ops: ", name);  // it knows one to step aside for
+  Entry::op = op;
+  Entry::name = (new std::string("aten::" + name))->c_str();  // lives as long as the registration
+  library.impl(name.c_str(), &Entry::call);
   return true;
 }
 

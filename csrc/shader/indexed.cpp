@@ -69,7 +69,7 @@ class Printer {
     if (type == "vec2<u32>") value = "vec2<u32>(x(i), x(i + 1u))";
     if (type == "f32" || type == "i32") value = "bitcast<" + type + ">(x(i))";
     if (type == "bool") value = "x(i) != 0u";
-    if (type == "vec4<u32>") return;
+    if (type == "vec4<u32>") value = "vec4<u32>(x(i), x(i + 1u), x(i + 2u), x(i + 3u))";
     const Element element = spec_.element(0);
     if (!is_raw(element)) {
       const std::string raw = to_raw(dtype(element), compute_, "value");

@@ -27,7 +27,7 @@ class Printer {
       source_.use(spec_.row->library);
     }
     if (is_random()) source_.use("philox");
-    for (uint32_t i = 0; i < spec_.operand_count; ++i) source_.use(compute_type(spec_.dtype(i)));
+    for (uint32_t i = 0; i < spec_.operand_count; ++i) source_.use(spec_.dtype(i));
     print_words();
     print_apply();
     if (store_ != Store::quads) print_value();

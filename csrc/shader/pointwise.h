@@ -24,6 +24,7 @@ struct PointwiseRow {
     own_block = 16,
     wide_scalars = 256,    // a number from the host, as second operand, is not rounded to the common dtype
     narrow_scalars = 512,  // s0, s1, ... are numbers of the common dtype, not of the type that it computes as
+    stored = 1024,         // computes in any type that is stored: moves, casts, comparisons
   };
   uint16_t flags = none;
   uint8_t scalars = 0;
@@ -33,6 +34,10 @@ struct PointwiseRow {
 
 // Flags too: the dtypes an op takes, where not all.
 constexpr uint16_t kFloats = 32, kNoBool = 64, kIntegers = 128;
+// And those it takes beside the computed ones: all that are stored; float64 and the wider unsigned integers; float64
+// and complex numbers; float64.
+constexpr uint16_t kWithStored = 2048 | PointwiseRow::stored, kWithOrdered = 4096 | PointwiseRow::stored,
+                   kWithSigned = 8192 | PointwiseRow::stored, kWithDouble = 16384 | PointwiseRow::stored;
 
 // How an operand is read: from the parameters, four neighbours at a time, one value for four neighbours, one by one.
 enum class Access : uint8_t { scalar, run, splat, strided };
@@ -40,7 +45,7 @@ enum class Access : uint8_t { scalar, run, splat, strided };
 // How the output is written.
 enum class Store : uint8_t {
   quads,     // four neighbours per step; every operand is scalar, run or splat
-  elements,  // one element of 4 or 8 bytes
+  elements,  // one element of 4, 8 or 16 bytes
   words,     // all elements of a word, of a contiguous output of smaller elements
   atomics,   // one element of a strided output whose words are shared by invocations
 };
@@ -51,17 +56,17 @@ constexpr uint32_t kMaxOperands = 8;
 struct PointwiseSpec {
   const PointwiseRow* row;
   struct Operand {
-    uint8_t dtype : 4;
+    uint8_t dtype : 5;
     uint8_t access : 2;
-    uint8_t : 2;
+    uint8_t : 1;
   } operands[kMaxOperands];  // the output first
   uint32_t bindings;         // 4 bits per operand: which buffer it is in
   uint8_t operand_count : 4;
   uint8_t binding_count : 4;
-  uint8_t compute : 2;
+  uint8_t compute : 3;
   uint8_t store : 2;
   uint8_t partial : 1;  // the last quad is not whole
-  uint8_t : 3;
+  uint8_t : 2;
   uint8_t rank;    // 0 when one index serves all operands
   uint8_t common;  // 1 + the DType that operands and the result are cut to, 0 where that changes nothing
 
@@ -74,19 +79,24 @@ static_assert(sizeof(PointwiseSpec) == 24);
 // Where things are in the parameters, in words. Offsets and strides of a run are in quads, all others in elements.
 struct PointwiseParams {
   explicit PointwiseParams(const PointwiseSpec& spec)
-      : operands(spec.operand_count), scalars(spec.row->scalars), raw(spec.row->words), rank(spec.rank) {}
+      : operands(spec.operand_count),
+        scalars(spec.row->scalars),
+        raw(spec.row->words),
+        rank(spec.rank),
+        width(static_cast<Compute>(spec.compute) == Compute::c128 ? 4 : 2) {}
   static constexpr uint32_t kSteps = 0;  // quads, elements or words in all
   static constexpr uint32_t kChunk = 1;  // of them per workgroup
   static constexpr uint32_t kElements = 2;
   uint32_t offset(uint32_t operand) const { return 3 + operand; }
-  uint32_t scalar(uint32_t index) const { return 3 + operands + 2 * index; }
+  uint32_t scalar(uint32_t index) const { return 3 + operands + width * index; }
   uint32_t value(uint32_t operand) const { return scalar(scalars + operand - 1); }
-  uint32_t word(uint32_t index) const { return 3 + operands + 2 * (scalars + operands - 1) + index; }
+  uint32_t word(uint32_t index) const { return scalar(scalars + operands - 1) + index; }
   uint32_t size(uint32_t dim) const { return word(raw) + dim; }
   uint32_t stride(uint32_t operand, uint32_t dim) const { return size(rank * (1 + operand) + dim); }
   uint32_t words() const { return size(rank * (1 + operands)); }
 
   uint32_t operands, scalars, raw, rank;
+  uint32_t width;  // words of a scalar
 };
 
 std::string print_pointwise(const PointwiseSpec& spec, const Target& target);

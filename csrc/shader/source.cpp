@@ -57,6 +57,18 @@ void ShaderSource::use(Compute type) {
   use(name(type));
 }
 
+void ShaderSource::use(DType dtype) {
+  use(compute_type(dtype));
+  switch (dtype) {
+    case DType::u32: return use("i64");
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz: return use("f8");
+    default: return;
+  }
+}
+
 void ShaderSource::bind(uint32_t index, std::string_view element) {
   const std::string number = std::to_string(index);
   head_ += "@group(0) @binding(" + number + ") var<storage, read_write> m" + number + ": array<" +
@@ -79,9 +91,12 @@ std::string param_value(Compute type, uint32_t word) {
   switch (type) {
     case Compute::f32: return "bitcast<f32>(" + param(word) + ")";
     case Compute::i32: return "bitcast<i32>(" + param(word) + ")";
-    case Compute::i64: return "vec2<u32>(" + param(word) + ", " + param(word + 1) + ")";
-    default: return "(" + param(word) + " != 0u)";
+    case Compute::boolean: return "(" + param(word) + " != 0u)";
+    default: break;
   }
+  std::string text = std::string(wgsl_type(type)) + "(" + param(word);
+  for (uint32_t i = 1; i < words_of(type); ++i) text += ", " + param(word + i);
+  return text + ")";
 }
 
 std::string take_dimension(const std::string& kind, const std::string& name, const std::string& size) {
@@ -91,9 +106,12 @@ std::string take_dimension(const std::string& kind, const std::string& name, con
 }
 
 std::string specialise(std::string_view formula, Compute type, std::string_view library) {
-  const std::string_view own = wgsl_file(name(type)).text, further = library.empty() ? "" : wgsl_file(library).text;
+  const WgslFile& own = wgsl_file(name(type));
+  std::vector<std::string_view> texts{own.text};
+  for (const std::string_view needed : own.needs) texts.push_back(wgsl_file(needed).text);
+  if (!library.empty()) texts.push_back(wgsl_file(library).text);
   const auto defines = [&](const std::string& text) {
-    return own.find(text) != std::string_view::npos || further.find(text) != std::string_view::npos;
+    return std::any_of(texts.begin(), texts.end(), [&](std::string_view in) { return in.find(text) != in.npos; });
   };
   std::string result;
   for (size_t at = 0; at < formula.size();) {

@@ -22,6 +22,7 @@ class ShaderSource {
 
   void use(std::string_view file);  // a file below wgsl/, once
   void use(Compute type);           // arithmetic, conversion and storage of a type
+  void use(DType dtype);            // the same of the type that a dtype computes as, and its loads and stores
   void use_subgroups() { subgroups_ = true; }
   void print(const std::string& text) { body_ += text; }
   // Binding `index` of group 0, as an array of u32, vec2<u32>, vec4<u32> or atomic<u32>, named m<index>.
@@ -38,7 +39,7 @@ class ShaderSource {
 
 // A word of the launch's parameters, at a place known when printing.
 std::string param(uint32_t word);
-std::string param_value(Compute type, uint32_t word);  // as a value; int64 takes two words
+std::string param_value(Compute type, uint32_t word);  // as a value; a type of 8 or 16 bytes takes several
 
 // Takes the innermost of several dimensions off a running index `rest`: declares `name` with `kind` (let or var), by
 // one division, which is slow, and a product.

@@ -81,8 +81,11 @@ def test_from_numpy(make: Any) -> None:
     assert make([1.0, 2.0], device=DEVICE).tolist() == [1.0, 2.0]
     host = torch.ones(2)
     assert make(host, device=DEVICE).device.type == DEVICE
-    with pytest.raises(TypeError, match="float32"):
-        make(numpy.ones(2), device=DEVICE)
+    for array in (numpy.ones(2), numpy.ones(2, numpy.complex128), numpy.ones(2, numpy.uint32), numpy.float64(2.5)):
+        tensor = make(array, device=DEVICE)
+        assert tensor.device.type == DEVICE
+        assert tensor.dtype == make(array).dtype
+        assert tensor.tolist() == array.tolist()
     assert make(numpy.ones(2), device=DEVICE, dtype=torch.float32).tolist() == [1.0, 1.0]
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from tests.device.process import run
-from tests.support import DTYPES, name_of
+from tests.support import DTYPES, STORED_ONLY, assert_same_bits, make, name_of
 
 DEVICES = ("cpu", "webgpu")
 
@@ -216,12 +216,28 @@ def test_device_and_dtype_at_once(dtype: torch.dtype) -> None:
     assert model.steps.is_webgpu
 
 
-def test_a_module_of_doubles_is_refused_and_stays() -> None:
+@pytest.mark.filterwarnings("ignore:The operator 'aten::")
+def test_a_module_of_doubles_moves_and_computes_on_the_cpu() -> None:
     model = nn.Linear(2, 2).double()
-    with pytest.raises(TypeError, match="float32"):
-        model.to("webgpu")
-    assert model.weight.device.type == "cpu"
-    assert model.to("webgpu", torch.float32).weight.is_webgpu
+    x = torch.randn(3, 2, dtype=torch.float64)
+    expected = model(x)
+    model.to("webgpu")
+    assert model.weight.is_webgpu
+    assert model.weight.dtype == torch.float64
+    assert torch.equal(model(x.to("webgpu")).cpu(), expected)
+    assert model.to(torch.float32).weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", STORED_ONLY, ids=name_of)
+def test_dtypes_without_arithmetic_are_saved_and_pickled(dtype: torch.dtype) -> None:
+    x = make((5, 3), dtype, 1)
+    moved = x.to("webgpu")
+    for again in (save_and_load(moved), pickle.loads(pickle.dumps(moved)), copy.deepcopy(moved)):
+        assert again.is_webgpu
+        assert_same_bits(again, x, nan_payload=False)
+    assert_same_bits(save_and_load(moved, map_location="cpu"), x, nan_payload=False)
+    assert_same_bits(save_and_load(x, map_location="webgpu"), x, nan_payload=False)
+    assert_same_bits(save_and_load(moved[1:, 1]), x[1:, 1], nan_payload=False)
 
 
 def test_from_meta_to_the_device() -> None:

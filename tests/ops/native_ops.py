@@ -10,6 +10,7 @@ import torch
 from tests.ops.opinfo import opinfos
 
 _COMPLEX = "complex numbers are stored, not computed with"
+_DOUBLE = "float64 is stored, not computed with"
 _FFT = "no Fourier transforms yet; their results are complex"
 _SVD = "no singular value decomposition yet"
 _EIGEN = "no eigenvalues yet; those of a general matrix are complex"
@@ -19,6 +20,8 @@ _LEAST = "no least squares yet"
 FALLBACK = {
     r"fft\..*|stft|istft": _FFT,
     r"complex|polar": _COMPLEX,
+    r"float_power|.*softmax.with_dtype|nn.functional.softmin.with_dtype": _DOUBLE,
+    r"hash_tensor": "the result is a uint64, which is stored, not computed with",
     r"svd|svd_lowrank|pca_lowrank|norm.nuc|linalg.(svd|svdvals|cond|norm|matrix_norm|norm.subgradients_at_zero)": _SVD,
     r"pinverse|linalg.(pinv|pinv.singular|matrix_rank)": _SVD,
     r"linalg.(eig|eigh|eigvals|eigvalsh|matrix_rank.hermitian|pinv.hermitian)": _EIGEN,
@@ -27,13 +30,9 @@ FALLBACK = {
 }
 # Not for this device at all.
 ABSENT = {
-    r"double|cdouble|float_power": "the result is float64 or complex128, which WebGPU does not have",
-    r"chalf": "the result is complex32, which the device does not store",
-    r"to": "every sample has float64 in it",
-    r".*softmax.with_dtype|nn.functional.softmin.with_dtype": "every sample asks for float64",
+    r"chalf": "the result is complex32, whose copies have no test yet",
     r"sparse\..*|to_sparse|_sparse.*": "sparse tensors",
     r"jiterator_.*": "compiles CUDA C++",
-    r"hash_tensor": "the result is uint64, which the device does not store",
     r"tensor_split": "PyTorch wants the sections of every device's tensor on the CPU",
 }
 
@@ -44,11 +43,28 @@ def _matches(patterns: dict[str, str], name: str) -> bool:
 
 NATIVE = tuple(name for name in opinfos() if not _matches(FALLBACK | ABSENT, name))
 
+# What is native in the dtypes that are stored without being computed with: it moves elements, compares or casts them.
+MOVERS = (
+    *("__getitem__", "as_strided", "atleast_2d", "bfloat16", "block_diag", "bool", "broadcast_to", "cat", "chunk"),
+    *("clone", "column_stack", "contiguous", "diag", "diag_embed", "diagonal", "diagonal_scatter", "dsplit", "eq"),
+    *("expand", "eye", "fill", "flatten", "flip", "fliplr", "float", "full_like", "gather", "half", "index_copy"),
+    *("index_fill", "index_put", "index_select", "int", "isnan", "long", "masked_fill", "masked_scatter"),
+    *("masked_select", "movedim", "narrow", "ne", "new_full", "new_zeros", "nn.functional.pad.constant", "nonzero"),
+    *("ones_like", "permute", "put", "ravel", "repeat", "reshape", "resolve_conj", "roll", "rot90", "scatter"),
+    *("select_scatter", "slice_scatter", "split", "squeeze", "stack", "swapaxes", "t", "take", "tile", "tril", "triu"),
+    *("unbind", "unfold", "unsqueeze", "view", "view_as", "vstack", "where", "zero_", "zeros_like"),
+)
+# And some that fall back, for a share of the families there are.
+FALLING_BACK = (
+    *("add", "addmm", "cumsum", "exp", "index_add", "logsumexp", "matmul", "mean", "mul", "prod", "scatter_add"),
+    *("segment_reduce.lengths", "sigmoid", "sort", "sum", "var", "nn.functional.linear", "nn.functional.conv2d"),
+    *("nn.functional.layer_norm", "nn.functional.fold", "softmax", "masked.sum", "linalg.solve", "lerp", "sub"),
+)
+
 # (op, check, dtype or None for all): reason
 EXPECTED_FAILURES: dict[tuple[str, str, torch.dtype | None], str] = {
-    ("view_as_complex", "samples", torch.float16): "every result is complex32, which the device does not store",
-    ("where", "reference", torch.float32): "some samples are complex64, which is stored but not computed with yet",
-    ("renorm", "gradients", None): "PyTorch's derivative asks for a float64 tensor on this device",
+    ("view_as_complex", "samples", torch.float16): "every result is complex32, whose copies have no test yet",
+    ("renorm", "gradients", None): "PyTorch's derivative computes in float64, which the CPU does",
     ("native_group_norm", "noncontiguous", None): "the CPU refuses a strided sample that the device takes",
     ("nonzero", "out", None): "the CPU lays a result that it resizes out by columns",
     ("__rsub__", "reference", torch.float32): "in some samples both devices return NotImplemented",

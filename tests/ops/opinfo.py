@@ -14,10 +14,9 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
 from torch.utils._pytree import tree_leaves, tree_map
 
-from tests.support import DEVICE, DTYPES, assert_same, clone_layout, on_device, outcome, to_device
+from tests.support import DEVICE, STORED, assert_same, clone_layout, on_device, outcome, to_device
 
-# What the device can store. Samples that hold, or lead to, anything else are not for it.
-STORED = (*DTYPES, torch.complex64)
+# Samples that hold, or lead to, a dtype that the device does not store are not for it.
 HALVES = (torch.float16, torch.bfloat16)
 # Ops whose result has no values yet, or random ones: shape, dtype, strides and device are compared. That the numbers
 # are right is the business of test_random.py.

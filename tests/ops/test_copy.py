@@ -8,6 +8,9 @@ import torch
 from tests.support import (
     DEVICE,
     DTYPES,
+    FLOAT8,
+    STORED,
+    STORED_ONLY,
     assert_same,
     assert_same_bits,
     assert_same_error,
@@ -22,8 +25,6 @@ from tests.support import (
     to_device,
 )
 
-STORED = (*DTYPES, torch.complex64)
-
 # Two ways to cut the same shape, (4, 6), out of a storage of (9, 26).
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "contiguous": lambda x: x.view(-1)[:24].view(4, 6),
@@ -37,14 +38,12 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def values(dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
-    if dtype == torch.complex64:
-        return torch.complex(make((9, 26), torch.float32, seed), make((9, 26), torch.float32, seed + 1))
     return make((9, 26), dtype, seed)
 
 
 @pytest.mark.once
 def test_a_round_trip_keeps_every_bit() -> None:
-    for dtype in DTYPES:
+    for dtype in STORED:
         x = special_values(dtype, denormals=True)
         assert_same_bits(x.to(DEVICE), x, str(dtype))
         assert_same_bits(run_on_device(torch.clone, x.to(DEVICE), dispatches=None), x, str(dtype))
@@ -171,20 +170,22 @@ def test_other_devices_go_through_the_host() -> None:
     assert x.to("webgpu:0") is x
 
 
-@pytest.mark.parametrize("dtype", (torch.float64, torch.complex128), ids=name_of)
-def test_doubles_are_refused_with_a_way_out(dtype: torch.dtype) -> None:
-    single = {torch.float64: "float32", torch.complex128: "complex64"}[dtype]
+@pytest.mark.parametrize("dtype", STORED_ONLY, ids=name_of)
+def test_dtypes_without_arithmetic_are_made_in_every_way(dtype: torch.dtype) -> None:
     for call in (
-        lambda: torch.ones(3, dtype=dtype).to(DEVICE),
-        lambda: torch.empty(3, dtype=dtype, device=DEVICE),
-        lambda: torch.zeros(3, dtype=dtype, device=DEVICE),
-        lambda: torch.tensor([1.0], dtype=dtype, device=DEVICE),
-        lambda: torch.ones(3, device=DEVICE).to(dtype),
-        lambda: torch.empty_strided((3,), (1,), dtype=dtype, device=DEVICE),
-        lambda: torch.empty(0, dtype=dtype, device=DEVICE).resize_(3),  # of no elements there is nothing to hold
+        lambda where: torch.ones(3, dtype=dtype).to(where),
+        lambda where: torch.zeros(3, dtype=dtype, device=where),
+        lambda where: torch.ones(3, dtype=dtype, device=where),
+        lambda where: torch.full((3,), 2, dtype=dtype, device=where),
+        lambda where: torch.tensor([1.0, 2.0], dtype=dtype, device=where),
+        lambda where: torch.ones(3, device=where).to(dtype),
+        lambda where: torch.ones(3, device=where).type(dtype),
+        lambda where: torch.empty_strided((3,), (2,), dtype=dtype, device=where).fill_(1),
+        lambda where: torch.ones(2, dtype=dtype, device=where).resize_(1),
     ):
-        with pytest.raises(TypeError, match=single):
-            call()
+        with on_device(None) as results:
+            results.append(call(DEVICE))
+        assert_same(results[0], call("cpu"), str(dtype), exact=True)
 
 
 def test_python_lists_and_numbers_become_single() -> None:
@@ -197,7 +198,7 @@ def test_python_lists_and_numbers_become_single() -> None:
 # Values for Python
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+@pytest.mark.parametrize("dtype", STORED, ids=name_of)
 def test_item_and_tolist(dtype: torch.dtype) -> None:
     x = special_values(dtype)
     moved = x.to(DEVICE)
@@ -205,7 +206,7 @@ def test_item_and_tolist(dtype: torch.dtype) -> None:
     for index in range(x.numel()):
         assert repr(moved[index].item()) == repr(x[index].item())
     assert repr(moved[::3].tolist()) == repr(x[::3].tolist())
-    if dtype != torch.bfloat16:  # which NumPy does not have
+    if dtype not in (torch.bfloat16, *FLOAT8):  # which NumPy does not have
         assert repr(moved.cpu().numpy()) == repr(x.numpy())
     assert [bool(value) for value in moved] == [bool(value) for value in x]
 
@@ -222,6 +223,47 @@ def test_repr(dtype: torch.dtype) -> None:
             .startswith("".join(repr(x).rpartition(")")[0].split()).partition(",dtype")[0].partition(",size")[0])
         )
     assert "requires_grad=True" in repr(torch.ones(2, device=DEVICE, requires_grad=True))
+
+
+def test_copies_on_write() -> None:
+    """torch._lazy_clone shares memory until one side is written."""
+    is_shared = torch._C._is_cow_tensor
+    x = torch.arange(6.0, device=DEVICE)
+    y, z = torch._lazy_clone(x), torch._lazy_clone(x)
+    assert is_shared(x) and is_shared(y) and is_shared(z)
+    with on_device():
+        total = x + y
+    assert is_shared(x) and is_shared(y), "reading copies nothing"
+    assert total.tolist() == [0, 2, 4, 6, 8, 10]
+    writes: dict[str, Callable[[torch.Tensor], object]] = {
+        "add_": lambda t: t.add_(1),
+        "copy_": lambda t: t.copy_(torch.ones(6)),
+        "copy_ on the device": lambda t: t.copy_(torch.ones(6, device=DEVICE)),
+        "zero_": lambda t: t.zero_(),
+        "index_put_": lambda t: t.index_put_((torch.tensor([0], device=DEVICE),), torch.ones(1, device=DEVICE)),
+        "setitem": lambda t: t.__setitem__(slice(0, 2), 7),
+        "out": lambda t: torch.add(total, 1, out=t),
+        "cat out": lambda t: torch.cat([total[:3], total[3:]], out=t),
+        "resize_": lambda t: t.resize_(20)[:6].fill_(1),
+        "uniform_": lambda t: t.uniform_(),
+        "tril_": lambda t: t.view(2, 3).tril_(),
+        "mm out": lambda t: torch.mm(total.view(2, 3), total.view(3, 2), out=t[:4].view(2, 2)),
+        "foreach": lambda t: torch._foreach_add_([t], 1),
+        "sort out": lambda t: torch.sort(total.flip(0), out=(t, torch.empty(6, dtype=torch.int64, device=DEVICE))),
+    }
+    for name, write in writes.items():
+        clone, last = torch._lazy_clone(x), torch._lazy_clone(x)
+        write(clone)
+        assert not is_shared(clone), name
+        assert x.tolist() == [0, 1, 2, 3, 4, 5], name
+        assert last.tolist() == [0, 1, 2, 3, 4, 5], name
+        if name not in ("uniform_",):
+            wanted = torch.arange(6.0, device=DEVICE)
+            write(wanted)
+            assert clone.tolist() == wanted.tolist(), name
+    x.add_(1)  # the last writer may keep the memory
+    del y, z
+    assert x.tolist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_equal_and_allclose() -> None:

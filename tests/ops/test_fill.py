@@ -8,6 +8,8 @@ from tests.support import (
     DTYPES,
     FLOATS,
     INTS,
+    STORED,
+    STORED_ONLY,
     assert_same,
     assert_same_error,
     assert_same_storage,
@@ -21,7 +23,7 @@ from tests.support import (
 VALUES = (0, 1, -1, 2.5, True, 200, -129, 70000, 2**31, 2**40 + 3, -(2**62) - 1, torch.nan, -torch.inf, -0.0, 1e-3)
 
 
-@pytest.mark.parametrize("dtype", (*DTYPES, torch.complex64), ids=name_of)
+@pytest.mark.parametrize("dtype", STORED, ids=name_of)
 def test_fill_and_full(dtype: torch.dtype) -> None:
     for value in VALUES:
         expected, refused = outcome(torch.full, (7,), value, dtype=dtype)
@@ -47,7 +49,7 @@ def test_fill_with_a_tensor(dtype: torch.dtype) -> None:
             assert_same(actual, expected, f"{other} {where}", exact=True)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+@pytest.mark.parametrize("dtype", STORED, ids=name_of)
 def test_layouts(dtype: torch.dtype) -> None:
     for name, place in {
         "0-d": lambda x: x[1, 2],
@@ -83,14 +85,18 @@ ARANGES = (
 )
 
 
-@pytest.mark.parametrize("dtype", (None, *FLOATS, *INTS), ids=lambda d: "default" if d is None else name_of(d))
+@pytest.mark.parametrize(
+    "dtype", (None, *FLOATS, *INTS, *STORED_ONLY), ids=lambda d: "default" if d is None else name_of(d)
+)
 def test_arange(dtype: torch.dtype | None) -> None:
     for args in ARANGES:
         expected, refused = outcome(torch.arange, *args, dtype=dtype)
         if refused is not None:
             assert_same_error(outcome(torch.arange, *args, dtype=dtype, device=DEVICE)[1], refused, str(args))
             continue
-        actual = run_on_device(torch.arange, *args, dtype=dtype, device=DEVICE)
+        # the dtypes that kernels do not compute with are uploaded
+        dispatches = None if dtype in STORED_ONLY else True
+        actual = run_on_device(torch.arange, *args, dtype=dtype, device=DEVICE, dispatches=dispatches)
         # start + index * step: fused or not, and the CPU's vectors add the step to a base
         assert_same(actual, expected, str(args), exact=not expected.is_floating_point())
 

@@ -12,13 +12,17 @@ from tests.support import (
     DEVICE,
     DTYPES,
     FLOATS,
+    STORED,
+    STORED_ONLY,
     assert_same,
     assert_same_storage,
     clone_layout,
     deterministic_algorithms,
+    falls_back,
     make,
     name_of,
     on_device,
+    outcome,
     run_on_device,
     to_device,
 )
@@ -83,13 +87,27 @@ def grid(dtype: torch.dtype, seed: int = 1) -> torch.Tensor:
     return make((5, 4), dtype, seed)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+_INTS_OF_SIZE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+COMPUTE = ("nonzero", "nonzero_static", "isin")  # the rest moves bits
+
+
+def moved_by(call: Call, x: torch.Tensor) -> torch.Tensor:
+    """What the CPU gives, which moves some dtypes only as integers of their size."""
+    try:
+        return call(x)
+    except NotImplementedError:
+        return call(x.view(_INTS_OF_SIZE[x.element_size()])).view(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", STORED, ids=name_of)
 def test_reads(dtype: torch.dtype) -> None:
     for name, call in READS.items():
+        if dtype in STORED_ONLY and (name in COMPUTE or (name.startswith("tri") and dtype.itemsize < 8)):
+            continue
         # one dtype of each size is enough for layouts: bits are moved
         for layout in ("contiguous", "strided")[: 2 if dtype in (torch.float32, torch.float16, torch.uint8) else 1]:
             x = grid(dtype) if layout == "contiguous" else make((9, 13), dtype, 1)[1:9:2, 2:13:2][:, :5].t()[:, :4]
-            expected = call(x)
+            expected = moved_by(call, x)
             here = to_device(x)
             actual = run_on_device(call, here, dispatches=expected.numel() > 0 or None, waits=waits_of(name))
             assert_same(actual, expected, f"{name}, {layout}", exact=True)
@@ -126,10 +144,12 @@ def deterministic(call: Callable[[], Any]) -> Any:
         return call()
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+@pytest.mark.parametrize("dtype", (*DTYPES, torch.float64, torch.complex64, torch.complex128), ids=name_of)
 def test_writes(dtype: torch.dtype) -> None:
     """In place, into a part of a storage whose rest must stay as it is."""
     for name, call in WRITES.items():
+        if dtype in STORED_ONLY and "deterministic" in name:
+            continue  # sorts, and then takes the values by arithmetic that these have on the CPU
         base = make((7, 9), dtype, 3)
         for cut in (lambda b: b.view(-1)[1:21].view(5, 4), lambda b: b[1:6, 2:9:2]):
             expected, moved = cut(clone_layout(base)), cut(to_device(base))
@@ -137,6 +157,30 @@ def test_writes(dtype: torch.dtype) -> None:
             with on_device(waits=waits_of(name)):
                 call(moved)
             assert_same_storage(moved, expected, name)
+
+
+@pytest.mark.parametrize("dtype", STORED_ONLY, ids=name_of)
+def test_writes_of_numbers_and_elements(dtype: torch.dtype) -> None:
+    """What needs no arithmetic of the CPU to compare with."""
+    for name, call in {
+        "item": lambda x: x.__setitem__((2, 3), 3),
+        "row": lambda x: x.__setitem__(1, 1),
+        "element": lambda x: x.__setitem__((0, 0), x[4, 2].clone()),
+        "slice": lambda x: x.__setitem__(slice(1, 3), x[3:5].clone()),
+    }.items():
+        expected = grid(dtype)
+        moved = to_device(expected)
+        call(expected)
+        run_on_device(call, moved, dispatches=None)
+        assert_same(moved, expected, name, exact=True)
+    x = grid(dtype)
+    for name, call, wanted in (
+        ("masked_fill", lambda x: x.masked_fill(MASK.to(x.device)[:, None], 2), MASK[:, None]),
+        ("index_fill", lambda x: x.index_fill(0, ints(0, 2, 3).to(x.device), 2), MASK[:, None]),
+        ("scatter", lambda x: x.scatter(0, ints(0, 0, 0, 0)[None].to(x.device), 2), torch.arange(5)[:, None] == 0),
+    ):
+        expected = torch.where(wanted, torch.full_like(x, 2), x)
+        assert_same(run_on_device(call, to_device(x)), expected, name, exact=True)
 
 
 REDUCES: dict[str, Call] = {
@@ -172,6 +216,19 @@ def test_reductions_into_places(dtype: torch.dtype) -> None:
         except (RuntimeError, NotImplementedError):
             continue  # not for this dtype
         actual = run_on_device(call, to_device(x), to_device(y))
+        assert_same(actual, expected, name)
+
+
+@pytest.mark.parametrize("dtype", (torch.float64, torch.complex64, torch.complex128), ids=name_of)
+def test_reductions_into_places_by_the_cpu(dtype: torch.dtype) -> None:
+    """Arithmetic that the device does not have is a counted fallback, whichever way it is reached."""
+    x, y = make((5, 4), dtype, 2, (-3, 3)), make((4, 4), dtype, 3, (-3, 3))
+    for name, call in REDUCES.items():
+        expected, refused = outcome(call, x, y)
+        if refused is not None:
+            continue
+        with falls_back():
+            actual = call(to_device(x), to_device(y))
         assert_same(actual, expected, name)
 
 

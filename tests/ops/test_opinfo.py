@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pytest
 import torch
 
-from tests.ops.native_ops import EXPECTED_FAILURES, NATIVE, tolerance
+from tests.ops.native_ops import EXPECTED_FAILURES, FALLING_BACK, MOVERS, NATIVE, tolerance
 from tests.ops.opinfo import (
     Call,
     calls,
@@ -20,7 +21,7 @@ from tests.ops.opinfo import (
     quietly,
     samples_of,
 )
-from tests.support import DEVICE, DTYPES, name_of, outcome
+from tests.support import DEVICE, DTYPES, STORED_ONLY, fallback_mode, name_of, outcome
 
 GRADIENTS = (torch.float32,)  # the others differ in storage alone
 STORAGES = (torch.float32, torch.float16, torch.int64, torch.bool)  # elements of 4, 2, 8 and 1 bytes
@@ -45,6 +46,34 @@ def test_samples(name: str, dtype: torch.dtype) -> None:
     op = opinfos()[name]
     tried = sum(check_forward(op, call, tolerance(name, dtype)) for call in samples_of(op, dtype))
     assert tried > 0, "not one sample that the device can hold"
+
+
+STORED_CASES = [
+    (name, dtype) for dtype in STORED_ONLY for name in MOVERS if dtype in opinfos()[name].supported_dtypes("cpu")
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), STORED_CASES, ids=lambda value: value if isinstance(value, str) else name_of(value)
+)
+def test_samples_of_dtypes_without_arithmetic(name: str, dtype: torch.dtype) -> None:
+    op = opinfos()[name]
+    tried = sum(check_forward(op, call, {"rtol": 0, "atol": 0}) for call in islice(samples_of(op, dtype), 6))
+    assert tried > 0, "not one sample that the device can hold"
+
+
+@pytest.mark.parametrize("dtype", (torch.float64, torch.complex64, torch.complex128), ids=name_of)
+@pytest.mark.parametrize("name", FALLING_BACK)
+def test_samples_by_the_cpu(name: str, dtype: torch.dtype) -> None:
+    op = opinfos()[name]
+    if dtype not in op.supported_dtypes("cpu"):
+        return
+    with fallback_mode("quiet"):
+        for call in islice(samples_of(op, dtype), 3):
+            check_forward(op, call, {}, native=False)
+        if op.supports_autograd and dtype == torch.float64:
+            for call in islice(samples_of(op, dtype, grad=True), 2):
+                check_gradients(op, call, {}, native=False)
 
 
 @pytest.mark.parametrize(("name", "dtype"), cases("noncontiguous", STORAGES))

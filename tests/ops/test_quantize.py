@@ -35,6 +35,7 @@ def test_moves(dtype: torch.dtype, scale: float, zero_point: int) -> None:
     assert torch.equal(there.clone().int_repr().cpu(), here.int_repr())
     assert torch.equal(there[1:, ::2].int_repr().cpu(), here[1:, ::2].int_repr())
     assert torch.equal(there.view(-1).dequantize().cpu(), here.view(-1).dequantize())
+    assert torch.equal(there.flip(0, 1).int_repr().cpu(), here.flip(0, 1).int_repr())
     assert "quantization_scheme" in repr(there)
 
 

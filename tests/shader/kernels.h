@@ -26,6 +26,10 @@ void print_selection_kernels(const Target& target, const Emit& emit);
 
 constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::bf16, DType::i64,    DType::i32,
                              DType::i16, DType::i8,  DType::u8,   DType::boolean};
+// Those that pointwise kernels move, cast and compare only.
+constexpr DType kStoredOnly[] = {DType::f64,      DType::u16,        DType::u32,    DType::u64,
+                                 DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz,
+                                 DType::c32,      DType::c64,        DType::c128};
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
 constexpr bool kEither[] = {false, true};
 

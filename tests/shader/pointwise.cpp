@@ -32,7 +32,7 @@ PointwiseSpec make_spec(const PointwiseRow& row, Store store, Compute compute,
   spec.compute = static_cast<uint8_t>(compute);
   for (const auto& [dtype, access, binding] : operands) {
     const uint32_t i = spec.operand_count++;
-    spec.operands[i].dtype = number_of(dtype) & 15;
+    spec.operands[i].dtype = number_of(dtype) & 31;
     spec.operands[i].access = static_cast<uint8_t>(access);
     spec.bindings |= binding << (4 * i);
     if (binding >= spec.binding_count) spec.binding_count = binding + 1;
@@ -53,7 +53,7 @@ class Kernels {
       uint32_t binding = in_place ? 0 : 1;
       for (const DType input : inputs) {
         const uint32_t i = spec.operand_count++;
-        spec.operands[i].dtype = number_of(input) & 15;
+        spec.operands[i].dtype = number_of(input) & 31;
         spec.operands[i].access = static_cast<uint8_t>(Access::strided);
         spec.bindings |= binding << (4 * i);
         spec.binding_count = ++binding;
@@ -80,8 +80,43 @@ class Kernels {
 
 }  // namespace
 
+namespace {
+
+constexpr PointwiseRow kLess{"lt", "lt(a, b)", PointwiseRow::returns_bool};
+constexpr PointwiseRow kNegative{"neg", "neg(a)"};
+constexpr PointwiseRow kFill{"fill", "s0", PointwiseRow::none, 1};
+
+void print_stored(Kernels& kernels) {
+  for (const DType dtype : kStoredOnly) {
+    const Compute type = compute_type(dtype);
+    const bool wide = size_bytes(dtype) == 16;
+    const auto cast = [&](DType from, DType to) {
+      kernels.by_elements(kCopy, compute_type(from), to, {from}, false, {0});
+      if (size_bytes(from) == 16 || size_bytes(to) == 16) return;
+      kernels.print(make_spec(kCopy, Store::quads, compute_type(from), {{to, Access::run, 0}, {from, Access::run, 1}}));
+    };
+    for (const DType other : kDTypes) cast(dtype, other), cast(other, dtype);
+    for (const DType other : kStoredOnly) cast(dtype, other);
+    kernels.by_elements(kCopy, Compute::boolean, DType::boolean, {dtype});
+    kernels.by_elements(kEqual, type, DType::boolean, {dtype, dtype});
+    kernels.by_elements(kWhere, type, dtype, {DType::boolean, dtype, dtype});
+    kernels.by_elements(kFill, type, dtype, {});
+    const bool complex = type == Compute::c64 || type == Compute::c128;
+    if (!complex) kernels.by_elements(kLess, type, DType::boolean, {dtype, dtype});
+    if (complex || type == Compute::f64) kernels.by_elements(kNegative, type, dtype, {dtype}, true);
+    if (!wide) {
+      kernels.print_both(
+          make_spec(kEqual, Store::quads, type,
+                    {{DType::boolean, Access::run, 0}, {dtype, Access::run, 1}, {dtype, Access::scalar, 1}}));
+    }
+  }
+}
+
+}  // namespace
+
 void print_pointwise_kernels(const Target& target, const Emit& emit) {
   Kernels kernels(target, emit);
+  print_stored(kernels);
   for (const DType from : kDTypes) {
     const Compute type = compute_type(from);
     for (const DType to : kDTypes) {

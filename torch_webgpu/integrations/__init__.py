@@ -1,5 +1,5 @@
-"""Adapters for modules that decide by themselves which devices there are, or that need float64 where this device has
-none; each runs when its module is imported."""
+"""Adapters for modules that decide by themselves which devices there are, or that compute in float64, which here is
+the CPU's work; each runs when its module is imported."""
 
 from __future__ import annotations
 

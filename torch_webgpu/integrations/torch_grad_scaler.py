@@ -1,4 +1,4 @@
-"""``torch.amp.GradScaler`` takes the reciprocal of its scale in float64, which WebGPU does not have."""
+"""``torch.amp.GradScaler`` takes the reciprocal of its scale in float64, which would wait for the CPU."""
 
 from __future__ import annotations
 

@@ -32,19 +32,23 @@ fn f32_from_i64(x: vec2<u32>) -> f32 {
   let negative = (x.y & 0x80000000u) != 0u;
   var magnitude = x;
   if (negative) { magnitude = neg_i64(x); }
-  var value: f32;
-  if (magnitude.y == 0u) {
-    value = f32_from_u32(magnitude.x);
-  } else {
-    let width = 32u - countLeadingZeros(magnitude.y);
-    let shift = width + 8u;  // leaves 24 bits
-    let kept = shr_u64(magnitude, shift).x;
-    let rest = sub_i64(magnitude, shl_u64(vec2<u32>(kept, 0u), shift));
-    let half = shl_u64(vec2<u32>(1u, 0u), shift - 1u);
-    let up = lt_u64(half, rest) || (eq_i64(half, rest) && (kept & 1u) == 1u);
-    value = f32(kept + u32(up)) * bitcast<f32>((127u + shift) << 23u);
-  }
+  let value = f32_from_u64(magnitude);
   return select(value, -value, negative);
+}
+fn f32_from_u64(magnitude: vec2<u32>) -> f32 {
+  if (magnitude.y == 0u) { return f32_from_u32(magnitude.x); }
+  let width = 32u - countLeadingZeros(magnitude.y);
+  let shift = width + 8u;  // leaves 24 bits
+  let kept = shr_u64(magnitude, shift).x + u32(rounds_up_u64(magnitude, shift));
+  return f32(kept) * bitcast<f32>((127u + shift) << 23u);
+}
+
+// Whether the bits above the last `shift` bits, of which there is at least one, are to be rounded up, to nearest even.
+fn rounds_up_u64(a: vec2<u32>, shift: u32) -> bool {
+  let kept = shr_u64(a, shift);
+  let rest = sub_i64(a, shl_u64(kept, shift));
+  let half = shl_u64(vec2<u32>(1u, 0u), shift - 1u);
+  return lt_u64(half, rest) || (eq_i64(half, rest) && (kept.x & 1u) == 1u);
 }
 
 fn f32_from_u32(x: u32) -> f32 {

@@ -3,6 +3,7 @@
 fn load_f16(raw: u32) -> f32 { return unpack2x16float(raw).x; }
 fn load_bf16(raw: u32) -> f32 { return bitcast<f32>(raw << 16u); }
 fn load_i16(raw: u32) -> i32 { return extractBits(bitcast<i32>(raw), 0u, 16u); }
+fn load_u16(raw: u32) -> i32 { return i32(raw & 0xffffu); }
 fn load_i8(raw: u32) -> i32 { return extractBits(bitcast<i32>(raw), 0u, 8u); }
 fn load_u8(raw: u32) -> i32 { return i32(raw & 0xffu); }
 fn load_bool(raw: u32) -> bool { return (raw & 0xffu) != 0u; }
@@ -31,6 +32,7 @@ fn store_bf16(value: f32) -> u32 {
 }
 
 fn store_i16(value: i32) -> u32 { return bitcast<u32>(value) & 0xffffu; }
+fn store_u16(value: i32) -> u32 { return bitcast<u32>(value) & 0xffffu; }
 fn store_i8(value: i32) -> u32 { return bitcast<u32>(value) & 0xffu; }
 fn store_u8(value: i32) -> u32 { return bitcast<u32>(value) & 0xffu; }
 fn store_bool(value: bool) -> u32 { return u32(value); }

@@ -141,9 +141,17 @@ at::Tensor sample_weights_backward(const at::Tensor& grad, const at::Tensor& wei
   return at::where(indices.eq(padding_index), at::zeros({}, grad.options()), dots);
 }
 
+// The same, without a gradient.
+Four embedding_bag_forward_only(const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& offsets,
+                                bool scale_grad_by_freq, int64_t mode, bool sparse, const MaybeTensor& sample_weights,
+                                bool include_last_offset, int64_t padding_index) {
+  return embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, sample_weights, include_last_offset,
+                       padding_index);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&embedding_bag>(library, "_embedding_bag");
-  library.impl("_embedding_bag_forward_only", &embedding_bag);  // no gradient, otherwise the same
+  native<&embedding_bag_forward_only>(library, "_embedding_bag_forward_only");
   native<&backward>(library, "_embedding_bag_backward");
   native<&dense_backward>(library, "_embedding_bag_dense_backward");
   native<&sample_weights_backward>(library, "_embedding_bag_per_sample_weights_backward");

@@ -2,10 +2,10 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/gather_meta.h>
 #include <ATen/ops/index_meta.h>
-#include <torch/library.h>
 
 #include "families/indexed.h"
 #include "families/structured.h"
+#include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {
@@ -143,14 +143,14 @@ at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("index.Tensor", &Index::functional);
-  library.impl("index.Tensor_out", &Index::out);
-  library.impl("gather", &Gather::functional);
-  library.impl("gather.out", &Gather::out);
-  library.impl("index_select", &index_select);
-  library.impl("index_select.out", &index_select_out);
-  library.impl("take", &take);
-  library.impl("take.out", &take_out);
+  native<&Index::functional, kAny>(library, "index.Tensor");
+  native<&Index::out, kAny>(library, "index.Tensor_out");
+  native<&Gather::functional, kAny>(library, "gather");
+  native<&Gather::out, kAny>(library, "gather.out");
+  native<&index_select, kAny>(library, "index_select");
+  native<&index_select_out, kAny>(library, "index_select.out");
+  native<&take, kAny>(library, "take");
+  native<&take_out, kAny>(library, "take.out");
 }
 
 }  // namespace

@@ -8,11 +8,11 @@
 #include <ATen/native/TensorAdvancedIndexingUtils.h>
 #include <ATen/ops/index_copy_meta.h>
 #include <ATen/ops/index_put.h>
-#include <torch/library.h>
 
 #include "families/accumulate.h"
 #include "families/number.h"
 #include "families/structured.h"
+#include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {
@@ -295,13 +295,13 @@ at::Tensor& index_fill_tensor_(at::Tensor& self, int64_t dim, const at::Tensor& 
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("_index_put_impl_", &index_put_);
-  library.impl("put_", &put_);
-  library.impl("index_copy", &IndexCopy::functional);
-  library.impl("index_copy_", &IndexCopy::inplace);
-  library.impl("index_copy.out", &IndexCopy::out);
-  library.impl("index_fill_.int_Scalar", &index_fill_scalar_);
-  library.impl("index_fill_.int_Tensor", &index_fill_tensor_);
+  native<&index_put_, kAny>(library, "_index_put_impl_");
+  native<&put_, kAny>(library, "put_");
+  native<&IndexCopy::functional, kAny>(library, "index_copy");
+  native<&IndexCopy::inplace, kAny>(library, "index_copy_");
+  native<&IndexCopy::out, kAny>(library, "index_copy.out");
+  native<&index_fill_scalar_, kAny>(library, "index_fill_.int_Scalar");
+  native<&index_fill_tensor_, kAny>(library, "index_fill_.int_Tensor");
 }
 
 }  // namespace

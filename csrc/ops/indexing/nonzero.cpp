@@ -2,10 +2,10 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/item.h>
-#include <torch/library.h>
 
 #include "families/indexed.h"
 #include "families/structured.h"
+#include "ops/native.h"
 #include "runtime/messages.h"
 
 namespace torch_webgpu {
@@ -80,11 +80,8 @@ void write_nonzero(const Compaction& compaction, const at::Tensor& self, const a
   launch.run();
 }
 
-// A complex number is set where either part is.
-at::Tensor as_mask(const at::Tensor& self) {
-  if (!self.is_complex()) return self;
-  return self.ne(0);
-}
+// Masks of dtypes that kernels do not compute with are made by a comparison.
+at::Tensor as_mask(const at::Tensor& self) { return dtype_of(self.scalar_type()) ? self : self.ne(0); }
 
 at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   TORCH_CHECK(out.scalar_type() == at::kLong,
@@ -173,13 +170,13 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("nonzero", &nonzero);
-  library.impl("nonzero.out", &nonzero_out);
-  library.impl("nonzero_static", &nonzero_static);
-  library.impl("nonzero_static.out", &nonzero_static_out);
-  library.impl("masked_select", &masked_select);
-  library.impl("masked_select.out", &masked_select_out);
-  library.impl("masked_scatter_", &masked_scatter_);
+  native<&nonzero, kAny>(library, "nonzero");
+  native<&nonzero_out, kAny>(library, "nonzero.out");
+  native<&nonzero_static, kAny>(library, "nonzero_static");
+  native<&nonzero_static_out, kAny>(library, "nonzero_static.out");
+  native<&masked_select, kAny>(library, "masked_select");
+  native<&masked_select_out, kAny>(library, "masked_select.out");
+  native<&masked_scatter_, kAny>(library, "masked_scatter_");
 }
 
 }  // namespace

@@ -8,10 +8,10 @@
 #include <ATen/ops/scatter_meta.h>
 #include <ATen/ops/scatter_reduce_meta.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/library.h>
 
 #include "families/accumulate.h"
 #include "families/structured.h"
+#include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {
@@ -135,18 +135,18 @@ struct Scatter<Meta, void (Base::*)(const at::Tensor&, int64_t, const at::Tensor
   }
 };
 
-template <class Op>
+template <class Op, DtypeSet Taken = kComputed>
 void register_scatter(torch::Library& library, const std::string& name, const std::string& overload,
                       const std::string& out_overload) {
   const std::string suffix = overload.empty() ? "" : "." + overload;
-  library.impl((name + suffix).c_str(), &Op::functional);
-  library.impl((name + "_" + suffix).c_str(), &Op::inplace);
-  library.impl((name + "." + out_overload).c_str(), &Op::out);
+  native<&Op::functional, Taken>(library, name + suffix);
+  native<&Op::inplace, Taken>(library, name + "_" + suffix);
+  native<&Op::out, Taken>(library, name + "." + out_overload);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  register_scatter<Scatter<at::meta::structured_scatter_src>>(library, "scatter", "src", "src_out");
-  register_scatter<Scatter<at::meta::structured_scatter_value>>(library, "scatter", "value", "value_out");
+  register_scatter<Scatter<at::meta::structured_scatter_src>, kAny>(library, "scatter", "src", "src_out");
+  register_scatter<Scatter<at::meta::structured_scatter_value>, kAny>(library, "scatter", "value", "value_out");
   register_scatter<Scatter<at::meta::structured_scatter_reduce>>(library, "scatter", "reduce", "reduce_out");
   register_scatter<Scatter<at::meta::structured_scatter_value_reduce>>(library, "scatter", "value_reduce",
                                                                        "value_reduce_out");

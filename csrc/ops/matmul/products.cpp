@@ -18,7 +18,7 @@ namespace torch_webgpu {
 namespace {
 
 // Names of PyTorch's CPU kernels, which error messages quote; small batches have a kernel of their own there.
-constexpr const char* kMatrix = "addmm_impl_cpu_";
+constexpr const char* kMatrix = "addmm";
 
 bool is_small(const at::Tensor& out, const at::Tensor& a) { return out.size(1) * out.size(2) * a.size(2) < 400; }
 

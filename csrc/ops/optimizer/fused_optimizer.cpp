@@ -4,7 +4,6 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +11,7 @@
 
 #include "families/launch.h"
 #include "families/program.h"
+#include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {
@@ -150,13 +150,13 @@ void adagrad(at::TensorList params, at::TensorList gradients, at::TensorList sum
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("_fused_adam_", &adam<kAdam, double>);
+  native<&adam<kAdam, double>>(library, "_fused_adam_");
   library.impl("_fused_adam_.tensor_lr", &adam<kAdam, const at::Tensor&>);
-  library.impl("_fused_adamw_", &adam<kAdamW, double>);
+  native<&adam<kAdamW, double>>(library, "_fused_adamw_");
   library.impl("_fused_adamw_.tensor_lr", &adam<kAdamW, const at::Tensor&>);
-  library.impl("_fused_adagrad_", &adagrad<double>);
+  native<&adagrad<double>>(library, "_fused_adagrad_");
   library.impl("_fused_adagrad_.tensor_lr", &adagrad<const at::Tensor&>);
-  library.impl("_fused_sgd_", &sgd<double>);
+  native<&sgd<double>>(library, "_fused_sgd_");
   library.impl("_fused_sgd_.tensor_lr", &sgd<const at::Tensor&>);
 }
 

@@ -197,7 +197,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&at::native::angle>(library, "angle");
   native<&at::native::angle_out>(library, "angle.out");
   native<&at::native::conj_physical_out>(library, "conj_physical.out");
-  native<&at::native::isnan>(library, "isnan");
+  native<&at::native::isnan, kStored>(library, "isnan");
 
   native<&Forms<at::meta::structured_pow_Scalar, PowerOfNumber>::functional>(library, "pow.Scalar");
   native<&Forms<at::meta::structured_pow_Scalar, PowerOfNumber>::out>(library, "pow.Scalar_out");

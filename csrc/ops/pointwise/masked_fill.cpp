@@ -9,7 +9,8 @@ namespace torch_webgpu {
 namespace {
 
 constexpr PointwiseRow kNumber = make_row("masked_fill_", "select(b, s0, a)", PointwiseRow::first_is_bool);
-constexpr PointwiseRow kTensor = make_row("masked_fill_", "select(b, c, a)", PointwiseRow::first_is_bool);
+constexpr PointwiseRow kTensor =
+    make_row("masked_fill_", "select(b, c, a)", PointwiseRow::first_is_bool | PointwiseRow::stored);
 
 void check(const at::Tensor& self, const at::Tensor& mask) {
   TORCH_CHECK(mask.dtype() == at::kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
@@ -36,11 +37,8 @@ at::Tensor& fill_number(at::Tensor& self, const at::Tensor& mask, const at::Scal
   check(self, mask);
   at::TensorIteratorConfig config;
   auto iterator = configure(config, self, mask).build();
-  if (self.scalar_type() == at::kComplexFloat) {
-    const auto number = value.to<c10::complex<float>>();
-    int64_t bytes = 0;
-    std::memcpy(&bytes, &number, sizeof(bytes));
-    const at::Scalar bits(bytes);
+  if (!dtype_of(self.scalar_type())) {
+    const at::Scalar bits = bits_of(value, self.scalar_type());
     elementwise_bits(iterator, kNumber, {&bits});
     return self;
   }
@@ -54,7 +52,7 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& mask, const at::Tens
               value.dim(), " dimension(s).");
   TORCH_CHECK(self.is_complex() || !value.is_complex(), "value cannot be converted to type ",
               toString(self.scalar_type()), " without overflow");
-  if (value.is_cpu() || self.is_complex()) return fill_number(self, mask, value.item());
+  if (value.is_cpu()) return fill_number(self, mask, value.item());
   if (value.scalar_type() == self.scalar_type()) {
     if (const auto number = known_number(value)) return fill_number(self, mask, *number);
   }
@@ -66,8 +64,8 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& mask, const at::Tens
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("masked_fill_.Scalar", &fill_number);
-  library.impl("masked_fill_.Tensor", &fill_tensor);
+  native<&fill_number, kAny>(library, "masked_fill_.Scalar");
+  native<&fill_tensor, kAny>(library, "masked_fill_.Tensor");
 }
 
 }  // namespace

@@ -151,27 +151,38 @@ struct Unary {
 };
 
 // Registers `name.overload`, `name_.overload` and `name.out_overload`, as far as PyTorch has them.
-template <class Op>
+template <class Op, DtypeSet Taken = kComputed>
 void register_forms(torch::Library& library, const std::string& name, const std::string& overload,
                     const std::string& out_overload) {
   const std::string suffix = overload.empty() ? "" : "." + overload;
-  native<&Op::functional>(library, name + suffix);
-  native<&Op::inplace>(library, name + "_" + suffix);
-  native<&Op::out>(library, name + "." + out_overload);
+  native<&Op::functional, Taken>(library, name + suffix);
+  native<&Op::inplace, Taken>(library, name + "_" + suffix);
+  native<&Op::out, Taken>(library, name + "." + out_overload);
+}
+
+// The dtypes that a row takes, by its flags.
+constexpr DtypeSet taken_by(uint16_t flags) {
+  constexpr DtypeSet with_double = kComputed | set_of({at::kDouble});
+  const auto has = [&](uint16_t all) { return (flags & all) == all; };
+  return has(kWithStored)    ? kStored
+         : has(kWithOrdered) ? with_double | kUnsigned
+         : has(kWithSigned)  ? with_double | set_of({at::kComplexFloat, at::kComplexDouble})
+         : has(kWithDouble)  ? with_double
+                             : kComputed;
 }
 
 // The tables' rows. `overload` is empty or begins with an underscore, as in the name of the meta.
-#define ROW(name, overload, out_overload, formula, flags, file)                                    \
-  {                                                                                                \
-    static constexpr PointwiseRow row = make_row(#name, formula, flags, file);                     \
-    list_formula(#name #overload, row);                                                            \
-    using Op = Pointwise<at::meta::structured_##name##overload, row>;                              \
-    register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
+#define ROW(name, overload, out_overload, formula, flags, file)                                                     \
+  {                                                                                                                 \
+    static constexpr PointwiseRow row = make_row(#name, formula, flags, file);                                      \
+    list_formula(#name #overload, row);                                                                             \
+    using Op = Pointwise<at::meta::structured_##name##overload, row>;                                               \
+    register_forms<Op, taken_by(flags)>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
   }
 #define POINTWISE(name, overload, out_overload, formula) \
   ROW(name, overload, out_overload, formula, PointwiseRow::none, nullptr)
-#define COMPARISON(name, overload, out_overload, formula) \
-  ROW(name, overload, out_overload, formula, PointwiseRow::returns_bool, nullptr)
+#define COMPARISON(name, overload, out_overload, formula, taken) \
+  ROW(name, overload, out_overload, formula, PointwiseRow::returns_bool | taken, nullptr)
 // The formula depends on an argument: `choose` takes them all and returns a row.
 #define CHOICE(name, overload, out_overload, choose)                                               \
   {                                                                                                \
@@ -191,11 +202,11 @@ void register_forms(torch::Library& library, const std::string& name, const std:
     at::native::stub.set_privateuse1_dispatch_ptr(&Stub<row, decltype(at::native::stub)::FnPtr>::run); \
   }
 // Not structured in PyTorch, one tensor.
-#define UNARY(name, formula, flags)                                      \
-  {                                                                      \
-    static constexpr PointwiseRow row = make_row(#name, formula, flags); \
-    list_formula(#name, row);                                            \
-    register_forms<Unary<row>>(library, #name, "", "out");               \
+#define UNARY(name, formula, flags)                                         \
+  {                                                                         \
+    static constexpr PointwiseRow row = make_row(#name, formula, flags);    \
+    list_formula(#name, row);                                               \
+    register_forms<Unary<row>, taken_by(flags)>(library, #name, "", "out"); \
   }
 
 }  // namespace torch_webgpu

@@ -7,7 +7,8 @@
 namespace torch_webgpu {
 namespace {
 
-constexpr PointwiseRow kWhere = make_row("where", "select(c, b, a)", PointwiseRow::first_is_bool);
+constexpr PointwiseRow kWhere =
+    make_row("where", "select(c, b, a)", PointwiseRow::first_is_bool | PointwiseRow::stored);
 
 at::Tensor& where_out(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   TORCH_CHECK(condition.scalar_type() == at::kBool || condition.scalar_type() == at::kByte,
@@ -39,8 +40,8 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&where>(library, "where.self");
-  native<&where_out>(library, "where.self_out");
+  native<&where, kStored>(library, "where.self");
+  native<&where_out, kStored>(library, "where.self_out");
 }
 
 }  // namespace

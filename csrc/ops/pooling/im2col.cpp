@@ -1,9 +1,9 @@
 // Sliding windows as columns and back: im2col, col2im.
 #include <ATen/native/Resize.h>
 #include <ATen/native/im2col_shape_check.h>
-#include <torch/library.h>
 
 #include "families/indexed.h"
+#include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {
@@ -112,10 +112,10 @@ at::Tensor col2im(const at::Tensor& columns, at::IntArrayRef size, at::IntArrayR
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("im2col", &im2col);
-  library.impl("im2col.out", &im2col_out);
-  library.impl("col2im", &col2im);
-  library.impl("col2im.out", &col2im_out);
+  native<&im2col, kAny>(library, "im2col");
+  native<&im2col_out, kAny>(library, "im2col.out");
+  native<&col2im>(library, "col2im");
+  native<&col2im_out>(library, "col2im.out");
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ struct RandomKernel {
   void operator()(at::TensorIteratorBase& iterator, const OptionalGenerator& generator) {
     uint64_t count = 0;
     switch (iterator.dtype()) {
+      case at::kDouble: count = (uint64_t{1} << 53) + 1; break;
       case at::kFloat: count = (uint64_t{1} << 24) + 1; break;
       case at::kHalf: count = (uint64_t{1} << 11) + 1; break;
       case at::kBFloat16: count = (uint64_t{1} << 8) + 1; break;
@@ -134,6 +135,9 @@ struct RandomKernel {
       case at::kShort: count = uint64_t{1} << 15; break;
       case at::kChar: count = uint64_t{1} << 7; break;
       case at::kByte: count = uint64_t{1} << 8; break;
+      case at::kUInt16: count = uint64_t{1} << 16; break;
+      case at::kUInt32: count = uint64_t{1} << 32; break;
+      case at::kUInt64: break;  // all of them
       case at::kBool: count = 2; break;
       default: check_dtype(false, "random_kernel_cpu", iterator.dtype());
     }

@@ -9,9 +9,9 @@
 #include <ATen/ops/replication_pad1d_meta.h>
 #include <ATen/ops/replication_pad2d_meta.h>
 #include <ATen/ops/replication_pad3d_meta.h>
-#include <torch/library.h>
 
 #include "families/spatial.h"
+#include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {
@@ -149,15 +149,15 @@ struct PlainBackward {
   }
 };
 
-#define PAD(name, mode)                                                     \
-  library.impl(#name, &Pad<at::meta::structured_##name, mode>::functional); \
-  library.impl(#name ".out", &Pad<at::meta::structured_##name, mode>::out)
-#define PAD_BACKWARD(name, mode)                                                    \
-  library.impl(#name, &PadBackward<at::meta::structured_##name, mode>::functional); \
-  library.impl(#name ".grad_input", &PadBackward<at::meta::structured_##name, mode>::out)
-#define PLAIN_BACKWARD(name, mode, padded)                       \
-  library.impl(#name, &PlainBackward<mode, padded>::functional); \
-  library.impl(#name ".grad_input", &PlainBackward<mode, padded>::out)
+#define PAD(name, mode)                                                              \
+  native<&Pad<at::meta::structured_##name, mode>::functional, kAny>(library, #name); \
+  native<&Pad<at::meta::structured_##name, mode>::out, kAny>(library, #name ".out")
+#define PAD_BACKWARD(name, mode)                                                       \
+  native<&PadBackward<at::meta::structured_##name, mode>::functional>(library, #name); \
+  native<&PadBackward<at::meta::structured_##name, mode>::out>(library, #name ".grad_input")
+#define PLAIN_BACKWARD(name, mode, padded)                          \
+  native<&PlainBackward<mode, padded>::functional>(library, #name); \
+  native<&PlainBackward<mode, padded>::out>(library, #name ".grad_input")
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   PAD(reflection_pad1d, Mode::reflect);
@@ -165,8 +165,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   PAD(replication_pad1d, Mode::replicate);
   PAD(replication_pad2d, Mode::replicate);
   PAD(replication_pad3d, Mode::replicate);
-  library.impl("reflection_pad2d", &reflection_pad2d);
-  library.impl("reflection_pad2d.out", &reflection_pad2d_out);
+  native<&reflection_pad2d, kAny>(library, "reflection_pad2d");
+  native<&reflection_pad2d_out, kAny>(library, "reflection_pad2d.out");
   PAD_BACKWARD(reflection_pad1d_backward, Mode::reflect);
   PAD_BACKWARD(reflection_pad3d_backward, Mode::reflect);
   PAD_BACKWARD(replication_pad1d_backward, Mode::replicate);

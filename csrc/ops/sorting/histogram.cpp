@@ -48,7 +48,7 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& wei
   TORCH_CHECK(!weighted || (weights->dim() == 1 && weights->size(0) == self.size(0)),
               "weights should be 1-d and have the same length as input");
   // Sums of all other weights are float64 on the CPU.
-  if (weighted && weights->scalar_type() != at::kFloat) check_storable(at::kDouble);
+  if (weighted && weights->scalar_type() != at::kFloat) kernel_dtype(at::kDouble, "bincount");
   const int64_t bins = std::max(at::amax(self).item<int64_t>() + 1, minlength);
   const at::Tensor counts = count(self.to(at::kInt).contiguous(), weighted ? *weights : at::Tensor(), bins);
   return weighted ? counts : counts.to(at::kLong);
@@ -104,26 +104,19 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&bincount>(library, "bincount");
   native<&at::native::histogram_histc>(library, "histc");
   native<&at::native::histogram_histc_out>(library, "histc.out");
-  library.impl(
-      "histogram.bins_tensor",
-      static_cast<Pair (*)(const at::Tensor&, const at::Tensor&, const Weight&, bool)>(&at::native::histogram));
-  library.impl(
-      "histogram.bins_tensor_out",
-      static_cast<PairOut (*)(const at::Tensor&, const at::Tensor&, const Weight&, bool, at::Tensor&, at::Tensor&)>(
-          &at::native::histogram_out));
-  library.impl("histogram.bin_ct",
-               static_cast<Pair (*)(const at::Tensor&, int64_t, Range, const Weight&, bool)>(&at::native::histogram));
-  library.impl(
-      "histogram.bin_ct_out",
-      static_cast<PairOut (*)(const at::Tensor&, int64_t, Range, const Weight&, bool, at::Tensor&, at::Tensor&)>(
-          &at::native::histogram_out));
+  native<static_cast<Pair (*)(const at::Tensor&, const at::Tensor&, const Weight&, bool)>(&at::native::histogram)>(
+      library, "histogram.bins_tensor");
+  native<static_cast<PairOut (*)(const at::Tensor&, const at::Tensor&, const Weight&, bool, at::Tensor&, at::Tensor&)>(
+      &at::native::histogram_out)>(library, "histogram.bins_tensor_out");
+  native<static_cast<Pair (*)(const at::Tensor&, int64_t, Range, const Weight&, bool)>(&at::native::histogram)>(
+      library, "histogram.bin_ct");
+  native<static_cast<PairOut (*)(const at::Tensor&, int64_t, Range, const Weight&, bool, at::Tensor&, at::Tensor&)>(
+      &at::native::histogram_out)>(library, "histogram.bin_ct_out");
   native<&at::native::histogramdd_bin_edges>(library, "_histogramdd_bin_edges");
-  library.impl("_histogramdd_from_bin_cts",
-               static_cast<at::Tensor (*)(const at::Tensor&, at::IntArrayRef, Range, const Weight&, bool)>(
-                   &at::native::_histogramdd));
-  library.impl(
-      "_histogramdd_from_bin_tensors",
-      static_cast<at::Tensor (*)(const at::Tensor&, at::TensorList, const Weight&, bool)>(&at::native::_histogramdd));
+  native<static_cast<at::Tensor (*)(const at::Tensor&, at::IntArrayRef, Range, const Weight&, bool)>(
+      &at::native::_histogramdd)>(library, "_histogramdd_from_bin_cts");
+  native<static_cast<at::Tensor (*)(const at::Tensor&, at::TensorList, const Weight&, bool)>(
+      &at::native::_histogramdd)>(library, "_histogramdd_from_bin_tensors");
 }
 
 }  // namespace

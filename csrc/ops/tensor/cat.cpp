@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "device/storage.h"
 #include "families/launch.h"
 #include "families/structured.h"
 #include "shader/join.h"
@@ -198,6 +199,7 @@ struct Cat {
   }
   static at::Tensor& out(const at::ITensorListRef& tensors, int64_t dim, at::Tensor& out) {
     Op op(Form::out);
+    own_memory(out);
     op.outputs[0] = out;
     run(op, tensors, dim);
     return out;

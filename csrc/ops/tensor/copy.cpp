@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 
+#include "device/storage.h"
 #include "families/number.h"
 #include "families/pointwise.h"
 #include "ops/pointwise/table.h"
@@ -19,7 +20,7 @@
 namespace torch_webgpu {
 namespace {
 
-constexpr PointwiseRow kCopy = make_row("copy", "a");
+constexpr PointwiseRow kCopy = make_row("copy", "a", PointwiseRow::stored);
 
 uint64_t offset_bytes(const at::Tensor& tensor) {
   return static_cast<const char*>(tensor.const_data_ptr()) - buffer_of(tensor)->address;
@@ -39,10 +40,17 @@ at::TensorIterator copy_iterator(const at::Tensor& target, const at::Tensor& sou
 at::ScalarType computed(at::ScalarType dtype) {
   switch (dtype) {
     case at::kHalf:
-    case at::kBFloat16: return at::kFloat;
+    case at::kBFloat16:
+    case at::kFloat8_e4m3fn:
+    case at::kFloat8_e4m3fnuz:
+    case at::kFloat8_e5m2:
+    case at::kFloat8_e5m2fnuz: return at::kFloat;
     case at::kByte:
     case at::kChar:
-    case at::kShort: return at::kInt;
+    case at::kShort:
+    case at::kUInt16: return at::kInt;
+    case at::kUInt32: return at::kLong;
+    case at::kComplexHalf: return at::kComplexFloat;
     default: return dtype;
   }
 }
@@ -56,19 +64,12 @@ void copy_on_device(const at::Tensor& source, const at::Tensor& target) {
   auto iterator = copy_iterator(target, source);
   const at::ScalarType from = source.scalar_type(), to = target.scalar_type();
   if (from == to) return elementwise_bits(iterator, kCopy);
-  if (dtype_of(from) && dtype_of(to)) {
+  if (stored_dtype(from) && stored_dtype(to)) {
+    if (at::isComplexType(from) && !at::isComplexType(to) && to != at::kBool) {
+      TORCH_WARN("Casting complex values to real discards the imaginary part");
+    }
     // Converts once: from what the source computes as to what the target stores.
     return elementwise(iterator, kCopy, to == at::kBool ? at::kBool : computed(from));
-  }
-  if (to == at::kComplexFloat && dtype_of(from)) {
-    const at::Tensor parts = at::view_as_real(target);
-    copy_on_device(source.expand(target.sizes()), parts.select(-1, 0));
-    parts.select(-1, 1).zero_();
-    return;
-  }
-  if (from == at::kComplexFloat && dtype_of(to)) {
-    TORCH_WARN("Casting complex values to real discards the imaginary part");
-    return copy_on_device(at::view_as_real(source).select(-1, 0), target);
   }
   target.copy_(source.to(at::kCPU).to(to));
 }
@@ -136,6 +137,7 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*no
   TORCH_CHECK(at::IntArrayRef(broadcast) == target.sizes(), "output with shape ", target.sizes(),
               " doesn't match the broadcast shape ", at::IntArrayRef(broadcast));
   if (target.numel() == 0) return target;
+  if (target.device().type() == kDeviceType) own_memory(target);
   if (self.is_conj() || self.is_neg()) return copy_from(resolved(self), target, false);
   if (target.is_conj() || target.is_neg()) {
     // Written through the plain view of the same memory, with the flags turned into values.

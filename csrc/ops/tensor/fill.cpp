@@ -1,10 +1,13 @@
 // Tensors filled with one value or a sequence: fill_, zero_, arange.
+#include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 
 #include <cmath>
 
 #include "families/launch.h"
+#include "families/number.h"
 #include "ops/pointwise/table.h"
 
 namespace torch_webgpu {
@@ -33,17 +36,13 @@ at::Tensor& fill_scalar_(at::Tensor& self, const at::Scalar& value) {
   const at::ScalarType dtype = self.scalar_type();
   // A single float16 or bfloat16 may become infinite, as on the CPU: that is how numbers become tensors.
   const bool lenient = self.numel() == 1 && at::isReducedFloatingType(dtype) && !value.isComplex();
-  const at::Scalar fill = lenient ? at::Scalar(static_cast<float>(value.toDouble())) : fitted(dtype, value);
   auto iterator = nullary(self);
-  if (self.scalar_type() == at::kComplexFloat) {
-    // The eight bytes of a complex number, as an integer.
-    const auto number = value.to<c10::complex<float>>();
-    int64_t bytes = 0;
-    std::memcpy(&bytes, &number, sizeof(bytes));
-    const at::Scalar bits(bytes);
-    elementwise_bits(iterator, kFill, {&bits});
-  } else {
+  if (dtype_of(dtype)) {
+    const at::Scalar fill = lenient ? at::Scalar(static_cast<float>(value.toDouble())) : fitted(dtype, value);
     elementwise(iterator, kFill, dtype, {&fill});
+  } else {
+    const at::Scalar bits = bits_of(value, dtype);
+    elementwise_bits(iterator, kFill, {&bits});
   }
   return self;
 }
@@ -80,6 +79,11 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
     }
     out.resize_({size});
   }
+  if (!dtype_of(out.scalar_type())) {  // from the host, which computes it once
+    at::Tensor host = at::Tensor(at::detail::empty_cpu({0}, out.scalar_type()));
+    out.copy_(at::arange_out(host, start, end, step).view(out.sizes()));
+    return out;
+  }
   const at::Tensor flat = out.is_contiguous() ? out.view(-1) : empty_tensor({size}, {}, out.scalar_type());
   // An index of 24 bits is exact in f32, and a piece fits one binding.
   const int64_t piece = std::min<int64_t>(int64_t{1} << 24, static_cast<int64_t>(max_binding_bytes() / 8));
@@ -94,10 +98,10 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("zero_", &zero_);
-  library.impl("fill_.Scalar", &fill_scalar_);
+  native<&zero_, kAny>(library, "zero_");
+  native<&fill_scalar_, kAny>(library, "fill_.Scalar");
   library.impl("fill_.Tensor", &fill_tensor_);
-  library.impl("arange.start_out", &arange_out);
+  native<&arange_out, kAny>(library, "arange.start_out");
 }
 
 }  // namespace

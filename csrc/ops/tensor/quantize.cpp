@@ -96,6 +96,12 @@ at::Tensor make_quantized(const at::Tensor& self, double scale, int64_t zero_poi
   return result;
 }
 
+at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
+  at::Tensor result = at::native::quantized_clone(self, std::nullopt);
+  bytes_of(result).copy_(bytes_of(self).flip(dims));
+  return result;
+}
+
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
   TORCH_CHECK(self.scalar_type() == target.scalar_type(), "webgpu: a copy between ", self.scalar_type(), " and ",
               target.scalar_type(), " is a quantization: use quantize_per_tensor or dequantize");
@@ -123,6 +129,7 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) {
   library.impl("empty_quantized", &at::native::empty_quantized);
   library.impl("empty_like", &at::native::empty_like_quantized);
   library.impl("clone", &at::native::quantized_clone);
+  library.impl("flip", &flip);
   library.impl("as_strided", &at::native::as_strided_qtensorimpl);
   library.impl("view", &at::native::view);
   library.impl("_reshape_alias", &at::native::_reshape_alias);

@@ -12,10 +12,10 @@
 #include <ATen/ops/tril_meta.h>
 #include <ATen/ops/triu_meta.h>
 #include <ATen/ops/zeros.h>
-#include <torch/library.h>
 
 #include "families/indexed.h"
 #include "families/structured.h"
+#include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {
@@ -213,23 +213,23 @@ using Tril = Triangle<at::meta::structured_tril, kTril>;
 using Triu = Triangle<at::meta::structured_triu, kTriu>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("flip", &flip);
-  library.impl("roll", &roll_along);
-  library.impl("tril", &Tril::functional);
-  library.impl("tril_", &Tril::inplace);
-  library.impl("tril.out", &Tril::out);
-  library.impl("triu", &Triu::functional);
-  library.impl("triu_", &Triu::inplace);
-  library.impl("triu.out", &Triu::out);
-  library.impl("eye.out", &eye_out);
-  library.impl("eye.m_out", &eye_m_out);
+  native<&flip, kAny>(library, "flip");
+  native<&roll_along, kAny>(library, "roll");
+  native<&Tril::functional, kAny>(library, "tril");
+  native<&Tril::inplace, kAny>(library, "tril_");
+  native<&Tril::out, kAny>(library, "tril.out");
+  native<&Triu::functional, kAny>(library, "triu");
+  native<&Triu::inplace, kAny>(library, "triu_");
+  native<&Triu::out, kAny>(library, "triu.out");
+  native<&eye_out, kAny>(library, "eye.out");
+  native<&eye_m_out, kAny>(library, "eye.m_out");
   library.impl("tril_indices", &triangle_indices<false>);
   library.impl("triu_indices", &triangle_indices<true>);
-  library.impl("channel_shuffle", &channel_shuffle);
+  native<&channel_shuffle, kAny>(library, "channel_shuffle");
   library.impl("repeat_interleave.Tensor", &repeat_interleave);
-  library.impl("unfold_backward", &unfold_backward);
-  library.impl("linspace.out", &linspace_out);
-  library.impl("logspace.out", &logspace_out);
+  native<&unfold_backward>(library, "unfold_backward");
+  native<&linspace_out, kAny>(library, "linspace.out");
+  native<&logspace_out, kAny>(library, "logspace.out");
 }
 
 }  // namespace

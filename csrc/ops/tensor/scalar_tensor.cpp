@@ -23,13 +23,12 @@ at::Tensor scalar_tensor(const at::Scalar& given, std::optional<at::ScalarType> 
                          std::optional<at::Device> device, std::optional<bool> pin) {
   const at::ScalarType type = c10::dtype_or_default(dtype);
   const at::Scalar value = rounded(type, given);
-  const bool is_known = dtype_of(type) || type == at::kComplexFloat;
-  if (!is_known || runtime().stream.recording() || c10::layout_or_default(layout) != at::kStrided ||
+  if (!stored_dtype(type) || runtime().stream.recording() || c10::layout_or_default(layout) != at::kStrided ||
       c10::pinned_memory_or_default(pin)) {
     return at::empty({}, type, layout, device, pin, std::nullopt).fill_(value);
   }
   if (device) check_ordinal(device->index());
-  const Number number = number_of(value, type, "scalar_tensor");
+  const Number number = number_of(value, type);
   c10::Storage storage(c10::Storage::use_byte_size_t(), number.size_bytes, allocate_number(number), allocator(),
                        /*resizable=*/true);
   at::Tensor result = at::detail::make_tensor<c10::TensorImpl>(

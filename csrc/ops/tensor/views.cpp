@@ -26,14 +26,13 @@ void check_options(std::optional<at::Layout> layout, std::optional<at::Device> d
 }
 
 // With torch.use_deterministic_algorithms(True) new memory holds NaN or the largest integer.
-bool fills_new_memory(at::ScalarType dtype) {
+bool fills_new_memory() {
   const auto& context = at::globalContext();
-  return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory() &&
-         (dtype_of(dtype) || dtype == at::kComplexFloat);
+  return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory();
 }
 
 at::Tensor filled(at::Tensor made) {
-  if (fills_new_memory(made.scalar_type())) [[unlikely]]
+  if (fills_new_memory()) [[unlikely]]
     at::native::fill_empty_deterministic_(made);
   return made;
 }
@@ -57,14 +56,12 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::op
 at::Tensor efficient_zeros(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                            std::optional<at::Device> device, std::optional<bool> pin_memory) {
   check_options(layout, device, pin_memory);
-  check_storable(c10::dtype_or_default(dtype));
   static auto* nothing = new at::native::ZeroTensorAllocator(at::Device(kDeviceType, 0));
   constexpr c10::DispatchKeySet keys({c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor});
   return at::Tensor(at::detail::empty_generic(sizes, nothing, keys, c10::dtype_or_default(dtype), std::nullopt));
 }
 
 void grow_to_fit(const at::Tensor& tensor) {
-  if (tensor.numel() > 0) check_storable(tensor.scalar_type());
   const size_t needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size(),
                                                          tensor.storage_offset());
   if (tensor.numel() > 0 && needed > tensor.storage().nbytes()) {
@@ -77,7 +74,7 @@ const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef sizes, std::op
   if (format) self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
   const auto bytes_before = static_cast<int64_t>(self.storage().nbytes());
   grow_to_fit(self);
-  if (fills_new_memory(self.scalar_type())) [[unlikely]]
+  if (fills_new_memory()) [[unlikely]]
     at::native::fill_resize_deterministic_(self, bytes_before);
   return self;
 }
