@@ -17,13 +17,13 @@ constexpr size_t kMostAside = 4096;  // a bound on memory: about two megabytes
 
 }  // namespace
 
-void Stream::place(const std::shared_ptr<Kernel>& kernel, const Binding* bindings, bool windowed,
-                   const uint32_t* params, uint32_t param_words, bool reports, const uint32_t* grid) {
+void Stream::place(const std::shared_ptr<Kernel>& kernel, const DispatchView& dispatch) {
   const bool is_next = is_in_order() && kernel->is_compiled();
   if (is_next || dry_) [[likely]] {
-    encode(*kernel, bindings, windowed, params, param_words, reports, grid, Profile::recording(device_));
+    encode(*kernel, dispatch, Profile::recording(device_));
     return;
   }
+  const auto& [bindings, params, grid, param_words, windowed, reports, bytes] = dispatch;
   put_aside(DeferredLaunch{kernel,
                            {bindings, bindings + kernel->signature.bindings},
                            {params, params + param_words},
@@ -92,8 +92,10 @@ void Stream::run(const DeferredLaunch& launch) {
     }
     return;
   }
-  encode(*launch.kernel, launch.bindings.data(), launch.windowed, launch.params.data(),
-         static_cast<uint32_t>(launch.params.size()), launch.reports, launch.grid, nullptr);
+  encode(*launch.kernel,
+         {launch.bindings.data(), launch.params.data(), launch.grid, static_cast<uint32_t>(launch.params.size()),
+          launch.windowed, launch.reports, 0},
+         nullptr);
 }
 
 void Stream::run(const DeferredCopy& copy) {

@@ -10,6 +10,16 @@ namespace torch_webgpu {
 constexpr uint32_t kParamWords = 256;  // 32-bit words that one launch may pass
 constexpr uint32_t kNoWord = ~0u;
 
+// What a dispatch needs beside its kernel. It points into a Launch, a tape or what was put aside.
+struct DispatchView {
+  const Binding* bindings;
+  const uint32_t* params;
+  const uint32_t* grid;
+  uint32_t param_words;
+  bool windowed, reports;
+  uint64_t bytes;
+};
+
 struct Launch {
   KernelKey key;
   KernelSource (*print)(const Launch&) = nullptr;
@@ -20,12 +30,14 @@ struct Launch {
   uint32_t read_only = 0;  // see Signature
   uint32_t uniforms = 1;
   uint32_t random_word = kNoWord;  // the parameter where seed and counter begin, two words each: a replay renews them
+  uint64_t bytes = 0;              // that the operands span, for profiles; 0 where the launcher does not tell
   bool windowed = false;           // some binding has a size
   bool reports = false;            // binds status() and takes its reporter's number as the first parameter
   Binding bindings[kMaxBindings];
   uint32_t params[kParamWords];
 
   Signature signature() const { return {binding_count, read_only, uniforms}; }
+  DispatchView view() const { return {bindings, params, grid, param_words, windowed, reports, bytes}; }
 
   Launch() {}  // leaves the arrays as they are: every op makes one
 };

@@ -47,17 +47,6 @@ std::string running_op() {
   return suffix.size() > kOpening ? suffix.substr(kOpening, suffix.size() - kOpening - 1) : "";
 }
 
-// Every binding's size, if all are bound by size; a buffer bound whole may be larger than its tensor.
-uint64_t bound_bytes(const Binding* bindings, uint32_t count, bool windowed) {
-  if (!windowed) return 0;
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (bindings[i].size_bytes == 0) return 0;
-    bytes += bindings[i].size_bytes;
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Profile::~Profile() {
@@ -87,12 +76,12 @@ void Profile::open(Device& device) {
   pass_.timestampWrites = &writes_;
 }
 
-void Profile::begin(const Kernel& kernel, const Binding* bindings, bool windowed, const uint32_t* grid) {
+void Profile::begin(const Kernel& kernel, uint64_t bytes, const uint32_t* grid) {
   Dispatch dispatch{};
   dispatch.label = kernel.label;
   dispatch.op = &*ops_.insert(running_op()).first;
   std::copy(grid, grid + 3, dispatch.grid);
-  dispatch.bytes = bound_bytes(bindings, kernel.signature.bindings, windowed);
+  dispatch.bytes = bytes;
   dispatch.correlation = correlation_;
   dispatch.thread = std::hash<std::thread::id>()(std::this_thread::get_id());
   dispatch.device_ns = -1;

@@ -22,7 +22,7 @@ class Profile {
     const std::string* label;  // the kernel's
     const std::string* op;     // that ran it; empty where it is not known
     uint32_t grid[3];
-    uint64_t bytes;        // bound by the kernel; 0 where the launch does not know
+    uint64_t bytes;        // that the operands span; 0 where the launch does not tell
     uint64_t correlation;  // what this thread had set
     uint64_t thread;
     int64_t host_begin_ns, host_ns;      // the recording of the dispatch, by std::chrono::steady_clock
@@ -63,7 +63,7 @@ class Profile {
       return nullptr;
     return profile->follows(device) ? profile : nullptr;
   }
-  void begin(const Kernel& kernel, const Binding* bindings, bool windowed, const uint32_t* grid);
+  void begin(const Kernel& kernel, uint64_t bytes, const uint32_t* grid);
   // How to begin the pass of the dispatch that has begun; null where it is not timed.
   const WGPUComputePassDescriptor* pass() const { return timed_ ? &pass_ : nullptr; }
   void end();

@@ -102,7 +102,7 @@ void Stream::dispatch(const Launch& launch) {
     settle();
   if (auto* tape = recording()) [[unlikely]]
     tape->add(launch, kernel, status_);
-  place(kernel, launch.bindings, launch.windowed, launch.params, launch.param_words, launch.reports, launch.grid);
+  place(kernel, launch.view());
   if (sync_every_op_) [[unlikely]]
     finish_op(*kernel->label);
 }
@@ -114,8 +114,8 @@ void Stream::prepare(const Launch& launch) {
   if (kernel->has_failed()) throw Error(kernel->failure());
 }
 
-void Stream::encode(const Kernel& kernel, const Binding* bindings, bool windowed, const uint32_t* params,
-                    uint32_t param_words, bool reports, const uint32_t* grid, Profile* profile) {
+void Stream::encode(const Kernel& kernel, const DispatchView& dispatch, Profile* profile) {
+  const auto& [bindings, params, grid, param_words, windowed, reports, bytes] = dispatch;
   const uint32_t uniforms = kernel.signature.uniforms;
   const auto slots =
       static_cast<uint32_t>(std::max<uint64_t>(uniforms, (uint64_t{param_words} * 4 + kSlotBytes - 1) / kSlotBytes));
@@ -131,7 +131,7 @@ void Stream::encode(const Kernel& kernel, const Binding* bindings, bool windowed
   const Api& api = device_.api;
   if (profile) [[unlikely]] {
     end_pass();
-    profile->begin(kernel, bindings, windowed, grid);
+    profile->begin(kernel, bytes, grid);
   }
   if (!pass_) open_pass();
   if (kernel.id != current_kernel_) {
@@ -236,7 +236,7 @@ void Stream::replay(const Tape& tape, const Buffer* const* slots, uint64_t rando
       words[3] = static_cast<uint32_t>(counter >> 32);
       params = renewed;
     }
-    place(step.kernel, bindings, step.windowed, params, step.param_words, step.reports, step.grid);
+    place(step.kernel, {bindings, params, step.grid, step.param_words, step.windowed, step.reports, step.bytes});
     if (sync_every_op_) [[unlikely]]
       finish_op(*step.kernel->label);
   }

@@ -80,10 +80,8 @@ class Stream {
 
  private:
   // Encodes a launch, or puts it aside until its kernel is compiled.
-  void place(const std::shared_ptr<Kernel>& kernel, const Binding* bindings, bool windowed, const uint32_t* params,
-             uint32_t param_words, bool reports, const uint32_t* grid);
-  void encode(const Kernel& kernel, const Binding* bindings, bool windowed, const uint32_t* params,
-              uint32_t param_words, bool reports, const uint32_t* grid, Profile* profile);
+  void place(const std::shared_ptr<Kernel>& kernel, const DispatchView& dispatch);
+  void encode(const Kernel& kernel, const DispatchView& dispatch, Profile* profile);
   void place_copy(const DeferredCopy& copy);
   void finish_op(const std::string& name);
   void write_now(const Buffer& target, uint64_t offset, const char* bytes, uint64_t size_bytes);

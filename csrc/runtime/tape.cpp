@@ -47,6 +47,7 @@ void Tape::add(const Launch& launch, std::shared_ptr<Kernel> kernel, const Buffe
   std::copy(launch.grid, launch.grid + 3, step.grid);
   step.windowed = launch.windowed;
   step.reports = launch.reports;
+  step.bytes = launch.bytes;
   for (uint32_t i = 0; i < launch.binding_count; ++i) {
     const auto& [buffer, window, size_bytes] = launch.bindings[i];
     if (buffer == &status) keep(status);

@@ -29,6 +29,7 @@ class Tape {
     uint32_t random_word;
     uint32_t grid[3];
     bool windowed, reports;
+    uint64_t bytes;  // as in the launch
     uint64_t source_offset, target_offset, size_bytes;
   };
   struct SlotBinding {

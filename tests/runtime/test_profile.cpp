@@ -104,21 +104,36 @@ TEST_CASE("profile: dispatches carry the operation and what their thread had set
   CHECK(sevens == 50);
 }
 
-TEST_CASE("profile: bytes where every binding has a size") {
+TEST_CASE("profile: bytes are those that the launch names") {
   auto& stream = runtime().stream;
   const Words out(std::vector<uint32_t>(64, 0));
   Profile profile;
   profile.start();
   run(add_constant, {&out}, {1});
   Launch launch = make_launch(add_constant, {out.binding()}, {1});
-  launch.bindings[0].size_bytes = 256;
-  launch.windowed = true;
+  launch.bytes = 256;
   stream.dispatch(launch);
   profile.stop(&stream);
   REQUIRE(profile.dispatches().size() == 2);
   CHECK(profile.dispatches()[0].bytes == 0);
   CHECK(profile.dispatches()[1].bytes == 256);
   CHECK(out.get() == std::vector<uint32_t>(64, 2));
+}
+
+TEST_CASE("profile: an adapter without timestamps leaves the host's times") {
+  runtime().device.has_timestamps = false;
+  const Words out(std::vector<uint32_t>(64, 0));
+  Profile profile;
+  profile.start();
+  for (int i = 0; i < 100; ++i) run(add_constant, {&out}, {1});
+  profile.stop(&runtime().stream);
+  CHECK(!profile.has_device_times());
+  REQUIRE(profile.dispatches().size() == 100);
+  for (const auto& dispatch : profile.dispatches()) {
+    CHECK(dispatch.device_ns == -1);
+    CHECK(dispatch.host_begin_ns > 0);
+  }
+  CHECK(out.get()[0] == 100);
 }
 
 TEST_CASE("profile: starting and stopping while another thread dispatches") {
