@@ -26,12 +26,12 @@ from torch_webgpu.inductor.library import Library
 from torch_webgpu.inductor.memory import QUAD_I64, Accessors, Binding, begins_its_storage, resolve
 from torch_webgpu.inductor.overrides import WebGPUOverrides
 from torch_webgpu.inductor.printer import print_index
-from torch_webgpu.inductor.reductions import Reductions
+from torch_webgpu.inductor.scans import Scans
 from torch_webgpu.inductor.types import COMPUTE, wgsl_type
 from torch_webgpu.inductor.values import Value, as_compute
 
 
-class WebGPUKernel(Reductions):
+class WebGPUKernel(Scans):
     overrides = WebGPUOverrides
     newvar_prefix = "let "
     suffix = ";"
@@ -99,7 +99,7 @@ class WebGPUKernel(Reductions):
             self.decide_rows(indices)
         self.quad_tree = tree
         self.quad_tail = not V.graph.sizevars.statically_known_multiple_of(tree.numel, 4)
-        if "run" not in [self.classify(self.simplify_indexing(index)) for index in indices]:
+        if self.in_step or "run" not in [self.classify(self.simplify_indexing(index)) for index in indices]:
             self.quad_tree = None
 
     def classify(self, index: sympy.Expr) -> str:
@@ -207,6 +207,8 @@ class WebGPUKernel(Reductions):
         line = f"{'add' if mode else 'store'}_{binding.name}({place}, {result});"
         if self.quad_tree is not None and self.quad_tail and self.in_quads():
             line = f"if ({self.quad_tree.name} < {self.index_to_str(self.quad_tree.numel)}) {{ {line} }}"
+        if self.in_step and self.inside_reduction:
+            line = f"if (inside) {{ {line} }}"
         buffer = self.compute if self.inside_reduction else self.stores
         buffer.writeline(DeferredLine(name, line))
         return None

@@ -49,6 +49,9 @@ class Reductions(_Kernel):
     def init_reductions(self) -> None:
         self.by_lane = False
         self.uses_subgroups = False
+        self.in_step = False  # whether the lanes of a workgroup walk a row in step, as scans need
+        self.joins: dict[str, str] = {}  # names of scans, by what they do
+        self.scanned: dict[str, tuple[Any, ...]] = {}  # the scans of the current loop
         self.before_row, self.after_row = IndentedBuffer(), IndentedBuffer()
 
     def should_use_persistent_reduction(self) -> bool:
@@ -71,6 +74,7 @@ class Reductions(_Kernel):
             self.by_lane = length <= (48 if software else 32) and rows >= 4
         else:
             self.by_lane = length <= 32 or rows >= (8 if software else 1024)
+        self.in_step = not self.by_lane and self.features.contains_op("scan")
 
     def _moves_by_one(self, index: sympy.Expr) -> bool:
         for symbol in index.free_symbols:
@@ -109,10 +113,13 @@ class Reductions(_Kernel):
         fourfold = self.quad_tree is not None and compute in ("f32", "i32")
         total = self._accumulator(wgsl_type(compute), _STARTS[kind].format(c=compute), fourfold)
         place = f"{total}[j]" if fourfold else total
-        self.compute.writeline(f"{place} = {fold}({place}, {as_compute(value, compute)});")
+        self.accumulate(f"{place} = {fold}({place}, {as_compute(value, compute)});")
         if fourfold:
             total = f"{fold}({fold}({total}.x, {total}.y), {fold}({total}.z, {total}.w))"
         return self._result(dtype, self._across({"v": compute}, f"let x_v = {fold}(a_v, b_v);", fold, [total]), compute)
+
+    def accumulate(self, line: str) -> None:
+        self.compute.writeline(f"if (inside) {{ {line} }}" if self.in_step else line)
 
     def _accumulator(self, kind: str, start: str, fourfold: bool = False) -> str:
         name = f"acc{next(self.serial)}"
@@ -132,14 +139,15 @@ class Reductions(_Kernel):
         return value
 
     def _arg_reduction(self, dtype: torch.dtype, kind: str, compute: str, value: Any) -> Any:
-        value = value[0] if isinstance(value, tuple) else value
+        value, number = value if isinstance(value, tuple) else (value, None)
+        number = self.row.name if number is None else as_compute(number, "i32")
         pair, wgsl = f"Best_{compute}", wgsl_type(compute)
         self.library.define(pair, f"struct {pair} {{ v: {wgsl}, i: i32 }}")
         self.library.define(f"{kind}_{compute}", _better(kind, compute))
         start = _STARTS["max" if kind == "argmax" else "min"].format(c=compute)
         best = self._accumulator(pair, f"{pair}({start}, 0x7fffffff)")
-        new = f"{pair}({as_compute(value, compute)}, {self.row.name})"
-        self.compute.writeline(f"{best} = {kind}_{compute}({best}, {new});")
+        new = f"{pair}({as_compute(value, compute)}, {number})"
+        self.accumulate(f"{best} = {kind}_{compute}({best}, {new});")
         fields = {"v": compute, "i": "i32"}
         combine = f"let x = {kind}_{compute}({pair}(a_v, a_i), {pair}(b_v, b_i)); let x_v = x.v; let x_i = x.i;"
         text = self._across(fields, combine, f"{kind}_{compute}", [f"{best}.v", f"{best}.i"])
@@ -154,18 +162,18 @@ class Reductions(_Kernel):
             shift, weight = self._accumulator("f32", "0.0"), self._accumulator("f32", "0.0")
             sums = [self._accumulator("f32", "0.0", fourfold) for _ in range(2)]
             x, d, at = as_compute(value, "f32"), f"d{next(self.serial)}", "[j]" if fourfold else ""
-            self.compute.writeline(f"{shift} = select({shift}, {x}, {weight} == 0.0);")
+            self.accumulate(f"{shift} = select({shift}, {x}, {weight} == 0.0);")
             self.compute.writeline(f"let {d} = {x} - {shift};")
-            self.compute.writeline(f"{sums[0]}{at} += {d};")
-            self.compute.writeline(f"{sums[1]}{at} += {d} * {d};")
-            self.compute.writeline(f"{weight} += 1.0;")
+            self.accumulate(f"{sums[0]}{at} += {d};")
+            self.accumulate(f"{sums[1]}{at} += {d} * {d};")
+            self.accumulate(f"{weight} += 1.0;")
             totals = [f"({a}.x + {a}.y) + ({a}.z + {a}.w)" if fourfold else a for a in sums]
             spread = f"s{next(self.serial)}"
             self.after_row.writeline(f"let {spread} = spread_of({shift}, {', '.join(totals)}, {weight});")
         else:
             spread = self._accumulator("Spread", "Spread(0.0, 0.0, 0.0, 0.0)")
             parts = ", ".join(("0.0", *(as_compute(part, "f32") for part in value)))
-            self.compute.writeline(f"{spread} = spread_with({spread}, Spread({parts}));")
+            self.accumulate(f"{spread} = spread_with({spread}, Spread({parts}));")
         fields = ("shift", "mean", "m2", "weight")
         if not self.by_lane:
             sides = ", ".join(f"Spread({', '.join(f'{side}_{f}' for f in fields)})" for side in "ab")
@@ -212,18 +220,22 @@ class Reductions(_Kernel):
         )
         if is_loop:
             tree = self.row
-            loop = self.element_loop(tree, "step")
             numel = self.index_to_str(tree.numel)
+            loop = self.element_loop(tree, f"min(step + i32(lane), {numel} - 1)" if self.in_step else "step")
             steps = f"({numel} + 3) / 4" if self.quad_tree is not None else numel
             self.body.splice(self.before_row)
-            start, stride = ("0", "1") if self.by_lane else ("i32(lane)", str(self.row_workgroup))
+            start = "0" if self.by_lane or self.in_step else "i32(lane)"
+            stride = 1 if self.by_lane else self.row_workgroup
             self.body.writeline(f"for (var step = {start}; step < {steps}; step += {stride}) {{")
             with self.body.indent():
+                if self.in_step:
+                    self.body.writeline(f"let inside = step + i32(lane) < {numel};")
                 self.body.splice(loop)
             self.body.writeline("}")
             self.body.splice(self.after_row)
             self.before_row.clear()
             self.after_row.clear()
+            self.scanned.clear()
             self.cse.invalidate(self.outside)
         else:
             for part in (self.loads, self.compute):

@@ -15,7 +15,7 @@ from torch._inductor.runtime import benchmarking
 from torch._inductor.virtualized import V
 
 from torch_webgpu import device
-from torch_webgpu.inductor import launch, templates
+from torch_webgpu.inductor import launch, lowerings, templates
 from torch_webgpu.inductor.device_ops import CacheKey, WebGPUOps
 from torch_webgpu.inductor.scheduling import WebGPUScheduling
 from torch_webgpu.inductor.types import STORED
@@ -52,7 +52,10 @@ def register() -> None:
         lowering.make_fallback(overload, warn=False, override_decomp=True)
     decomposition.fast_random_decomps.cache_clear()
     _patch(lowering, "pointwise_cat", _pointwise_cat)
+    _patch(lowering, "_make_reduction_inner", lowerings.make_reduction_inner)
     _patch(ir.StorageBox, "has_exceeded_max_reads", _has_exceeded_max_reads)
+    _patch(ir.Scan, "create", lowerings.scan)
+    _patch(ir.Scan, "num_splits", lowerings.scan_splits)
 
 
 def _patch(owner: Any, name: str, replacement: Callable[..., Any]) -> None:

@@ -22,8 +22,8 @@ class WebGPUScheduling(SIMDScheduling):
 
     @classmethod
     def get_backend_features(cls, device: torch.device) -> OrderedSet[BackendFeature]:
-        """Scans and sorts are eager's kernels."""
-        return OrderedSet([BackendFeature.INPLACE_BUFFERS, BackendFeature.TUPLE_REDUCTION])
+        """Sorts are eager's kernels, and so are the scans of long rows (`lowerings.scan`)."""
+        return OrderedSet([BackendFeature.INPLACE_BUFFERS, BackendFeature.SCAN, BackendFeature.TUPLE_REDUCTION])
 
     def can_fuse(self, node1: Any, node2: Any) -> bool:
         """Not more buffers than an adapter binds, nor two reductions over different rows."""

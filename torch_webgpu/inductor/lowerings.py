@@ -1,0 +1,52 @@
+"""What lowerings of Inductor do differently for the device: `registration` puts these around the originals."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+from torch._inductor import ir
+from torch._inductor.virtualized import V
+
+log = logging.getLogger(__name__)
+
+
+def make_reduction_inner(original: Callable[..., Any], x: Any, **kwargs: Any) -> Any:
+    """Argmax over several dimensions names an element by its number in them, whichever order a kernel takes them in:
+    the original says so to Triton and C++ alone."""
+    made = original(x, **kwargs)
+    sizes, load = made["reduction_ranges"], made["inner_fn"]
+    if kwargs.get("reduction_type") not in ("argmax", "argmin") or len(sizes) < 2 or x.get_device().type != "webgpu":
+        return made
+
+    def load_numbered(index: Any, reduced: Any) -> Any:
+        number = sympy.S.Zero
+        for i, size in zip(reduced, sizes, strict=True):
+            number = number * size + i
+        return load(index, reduced), V.ops.index_expr(sympy.expand(number), torch.int64)
+
+    return {**made, "inner_fn": load_numbered}
+
+
+# Beyond this, sums of one element after the other lose digits, and few rows leave the device idle.
+LONGEST_SCAN = 4096
+
+
+def scan(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Rows of a length that is not known to be short are the eager kernel's, which splits them."""
+    size = kwargs["size"][kwargs["axis"]]
+    is_long = not V.graph.sizevars.statically_known_leq(size, LONGEST_SCAN)
+    if kwargs["device"].type == "webgpu" and is_long and kwargs.get("can_fallback_to_aten", True):
+        log.info("a scan runs eagerly: rows of %s elements are long", size)
+        return [None] * len(kwargs["dtypes"])
+    return original(*args, **kwargs)
+
+
+def scan_splits(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Kernels of split scans are Triton's alone."""
+    if kwargs["device"].type == "webgpu":
+        return ir.ReductionHint.DEFAULT, 1
+    return original(*args, **kwargs)
