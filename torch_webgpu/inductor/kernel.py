@@ -22,6 +22,7 @@ from torch.utils._ordered_set import OrderedSet
 from torch.utils._sympy.symbol import SymT, free_symbol_is_type
 
 from torch_webgpu.inductor import launch
+from torch_webgpu.inductor.eager import naming_ops
 from torch_webgpu.inductor.library import Library
 from torch_webgpu.inductor.memory import QUAD_I64, Accessors, Binding, begins_its_storage, resolve
 from torch_webgpu.inductor.overrides import WebGPUOverrides
@@ -68,6 +69,11 @@ class WebGPUKernel(Scans):
         if not self.inside_reduction:
             self.outside.add(value)
         return value
+
+    @contextlib.contextmanager
+    def set_current_node(self, node: Any) -> Iterator[Any]:
+        with super().set_current_node(node) as current, naming_ops(node):
+            yield current
 
     @contextlib.contextmanager
     def inside_mask(self) -> Iterator[None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,17 +14,12 @@ from torch._inductor.runtime import benchmarking
 from torch._inductor.virtualized import V
 
 from torch_webgpu import device
-from torch_webgpu.inductor import launch, lowerings, templates
+from torch_webgpu.inductor import eager, launch, lowerings, templates
 from torch_webgpu.inductor.device_ops import CacheKey, WebGPUOps
 from torch_webgpu.inductor.scheduling import WebGPUScheduling
-from torch_webgpu.inductor.types import STORED
 from torch_webgpu.inductor.wrapper import WebGPUWrapper
 
-log = logging.getLogger(__name__)
 aten = torch.ops.aten
-
-# Ops whose lowering asks for what the code generator has not: they stay eager's kernels.
-EAGER_OPS: frozenset[Any] = frozenset()
 
 # Ops that their decomposition would compute in float64.
 UNDECOMPOSED = [
@@ -80,14 +74,8 @@ def _create_backend(original: Callable[..., Any], self: Any, place: torch.device
 def _unsupported_input_tensor(original: Callable[..., bool], t: torch.Tensor, node: Any = None) -> bool:
     """What no kernel of ours can have as an operand runs as the eager op: decided before lowering, since what a code
     generator lacks is an error of compilation."""
-    if t.device.type == "webgpu":
-        target = getattr(node, "target", None)
-        if t.dtype not in STORED:
-            log.info("%s runs eagerly: %s is no dtype of kernels", target, t.dtype)
-            return True
-        if target in EAGER_OPS:
-            log.info("%s runs eagerly: no formula", target)
-            return True
+    if t.device.type == "webgpu" and eager.refuses(t, getattr(node, "target", None)):
+        return True
     return original(t, node)
 
 
@@ -137,7 +125,7 @@ def _codegen_and_compile(
     if not _has_webgpu(gm, example_inputs):
         return original(self, gm, example_inputs, *args, **kwargs)
     with config.patch(graph_options()):
-        return original(self, gm, example_inputs, *args, **kwargs)
+        return eager.until_printable(lambda: original(self, gm, example_inputs, *args, **kwargs))
 
 
 def _has_exceeded_max_reads(original: Callable[..., bool], self: Any) -> bool:
