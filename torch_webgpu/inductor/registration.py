@@ -14,7 +14,7 @@ from torch._inductor.runtime import benchmarking
 from torch._inductor.virtualized import V
 
 from torch_webgpu import device
-from torch_webgpu.inductor import eager, launch, lowerings, templates
+from torch_webgpu.inductor import doubles, eager, launch, lowerings, templates
 from torch_webgpu.inductor.device_ops import CacheKey, WebGPUOps
 from torch_webgpu.inductor.scheduling import WebGPUScheduling
 from torch_webgpu.inductor.wrapper import WebGPUWrapper
@@ -41,6 +41,7 @@ def register() -> None:
     _patch(lowering, "unsupported_input_tensor", _unsupported_input_tensor)
     _patch(compile_fx, "get_input_idxs_to_check", _get_input_idxs_to_check)
     _patch(compile_fx._InProcessFxCompile, "codegen_and_compile", _codegen_and_compile)
+    _patch(compile_fx, "joint_graph_passes", doubles.joint_graph_passes)
     for overload in UNDECOMPOSED:
         decomposition.decompositions[overload] = _keep_on_webgpu(decomposition.decompositions[overload])
         lowering.make_fallback(overload, warn=False, override_decomp=True)
