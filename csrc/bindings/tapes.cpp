@@ -12,6 +12,7 @@ namespace torch_webgpu {
 namespace {
 
 constexpr size_t kMostRecordings = 64;  // per function; a function of more layouts is called as it is
+constexpr size_t kMostOfNumbers = 4;    // per function, of layouts with values: such a value may change in each call
 
 class RecordedFunction {
  public:
@@ -82,7 +83,7 @@ class RecordedFunction {
 
   py::object record(py::list& given, const Arguments& arguments) {
     auto layout = Layout::of(arguments);
-    if (!layout) return function_(given);
+    if (!layout || (layout->has_host_numbers() && of_numbers_++ >= kMostOfNumbers)) return function_(given);
     auto call = std::make_unique<RecordedCall>(arguments, constants_);
     if (!call->begin()) return function_(given);
     py::object results;
@@ -112,6 +113,7 @@ class RecordedFunction {
   std::vector<at::Tensor> constants_;
   std::vector<Entry> entries_;
   uint64_t replays_ = 0;
+  size_t of_numbers_ = 0;
 };
 
 }  // namespace

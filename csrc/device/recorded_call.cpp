@@ -1,13 +1,17 @@
 #include "device/recorded_call.h"
 
 #include <ATen/core/TensorBase.h>
+#include <ATen/ops/clone.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 #include "device/allocator.h"
 #include "device/context.h"
 #include "device/generator.h"
 #include "device/number.h"
+#include "runtime/horizontal.h"
 
 namespace torch_webgpu {
 namespace {
@@ -20,15 +24,36 @@ bool is_plain(const at::Tensor& tensor) {
          !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor() && !number_in(tensor.storage());
 }
 
+// A number on the host, such as the seed that attention keeps for its backward: a recording is for its value.
+bool is_host_number(const at::Tensor& tensor) {
+  return tensor.is_cpu() && tensor.dim() == 0 && tensor.layout() == at::kStrided && tensor.element_size() <= 8;
+}
+
+int64_t bits_of(const at::Tensor& number) {
+  int64_t bits = 0;
+  std::memcpy(&bits, number.const_data_ptr(), number.element_size());
+  return bits;
+}
+
+const Buffer* buffer_if_any(const at::Tensor* tensor) {
+  return tensor && !tensor->is_cpu() ? buffer_of(*tensor) : nullptr;
+}
+
 uint32_t first_with_buffer(const Arguments& arguments, size_t index, const Buffer* buffer) {
   for (size_t i = 0; i < index; ++i) {
-    if (arguments[i].tensor && buffer_of(*arguments[i].tensor) == buffer) return static_cast<uint32_t>(i);
+    if (buffer_if_any(arguments[i].tensor) == buffer) return static_cast<uint32_t>(i);
   }
   return static_cast<uint32_t>(index);
 }
 
 uint64_t large_size_of(const Buffer* buffer) {
   return buffer && buffer->size_bytes > largest_binding() ? buffer->size_bytes : 0;
+}
+
+// TORCH_WEBGPU_HORIZONTAL=0 leaves launches as they are.
+bool fuses() {
+  const char* variable = std::getenv("TORCH_WEBGPU_HORIZONTAL");
+  return !variable || std::strcmp(variable, "0") != 0;
 }
 
 Generator& generator() { return *default_generator().get<Generator>(); }
@@ -60,17 +85,17 @@ std::optional<Layout> Layout::of(const Arguments& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto& [tensor, number] = arguments[i];
     if (!tensor) {
-      layout.entries_.push_back({false, at::ScalarType::Undefined, 0, 0, number, {}});
+      layout.entries_.push_back({Entry::number, at::ScalarType::Undefined, 0, 0, number, {}});
+      continue;
+    }
+    if (is_host_number(*tensor)) {
+      layout.entries_.push_back({Entry::host_number, tensor->scalar_type(), 0, 0, bits_of(*tensor), {}});
       continue;
     }
     if (!is_plain(*tensor)) return std::nullopt;
     const Buffer* buffer = buffer_of(*tensor);
-    Entry entry{true,
-                tensor->scalar_type(),
-                buffer ? first_with_buffer(arguments, i, buffer) : 0,
-                large_size_of(buffer),
-                tensor->storage_offset(),
-                {}};
+    Entry entry{Entry::tensor,         tensor->scalar_type(),    buffer ? first_with_buffer(arguments, i, buffer) : 0,
+                large_size_of(buffer), tensor->storage_offset(), {}};
     entry.sizes_and_strides.append(tensor->sizes().begin(), tensor->sizes().end());
     entry.sizes_and_strides.append(tensor->strides().begin(), tensor->strides().end());
     layout.entries_.push_back(std::move(entry));
@@ -78,19 +103,29 @@ std::optional<Layout> Layout::of(const Arguments& arguments) {
   return layout;
 }
 
+bool Layout::has_host_numbers() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.kind == Entry::host_number; });
+}
+
 bool Layout::holds(const Arguments& arguments) const {
   if (arguments.size() != entries_.size()) return false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto& [tensor, number] = arguments[i];
     const Entry& entry = entries_[i];
-    if (entry.is_tensor != (tensor != nullptr)) return false;
     if (!tensor) {
-      if (number != entry.number) return false;
+      if (entry.kind != Entry::number || number != entry.value) return false;
       continue;
     }
+    if (entry.kind == Entry::host_number) {
+      if (!is_host_number(*tensor) || tensor->scalar_type() != entry.dtype || bits_of(*tensor) != entry.value)
+        return false;
+      continue;
+    }
+    if (entry.kind != Entry::tensor) return false;
     const auto sizes = tensor->sizes(), strides = tensor->strides();
     const size_t rank = sizes.size();
-    if (tensor->scalar_type() != entry.dtype || tensor->storage_offset() != entry.number ||
+    if (tensor->scalar_type() != entry.dtype || tensor->storage_offset() != entry.value ||
         2 * rank != entry.sizes_and_strides.size() ||
         !std::equal(sizes.begin(), sizes.end(), entry.sizes_and_strides.begin()) ||
         !std::equal(strides.begin(), strides.end(), entry.sizes_and_strides.begin() + static_cast<ptrdiff_t>(rank)) ||
@@ -110,10 +145,11 @@ RecordedCall::RecordedCall(const Arguments& arguments, const std::vector<at::Ten
   std::vector<const Buffer*> given;
   for (const auto& [tensor, number] : arguments) {
     arguments_.push_back(tensor ? *tensor : at::Tensor());
-    given.push_back(tensor ? buffer_of(*tensor) : nullptr);
+    given.push_back(buffer_if_any(tensor));
   }
   const Generator& numbers = generator();
   tape_ = std::make_unique<Tape>(given, Tape::Random{numbers.current_seed(), numbers.get_offset()});
+  if (fuses()) tape_->prepare_to_fuse();
   for (const auto& constant : constants_) {
     if (const Buffer* buffer = buffer_of(constant)) tape_->keep(*buffer);
   }
@@ -132,7 +168,7 @@ bool RecordedCall::end(const std::vector<std::optional<at::Tensor>>& results) {
   for (const auto& result : results) {
     if (!failure_.empty()) break;
     if (!result) {
-      results_.push_back({Result::no_tensor, 0, at::ScalarType::Undefined, 0, 0, {}, {}});
+      results_.push_back({Result::no_tensor, 0, at::ScalarType::Undefined, 0, 0, {}, {}, {}});
       continue;
     }
     auto found = result_of(*result);
@@ -143,16 +179,28 @@ bool RecordedCall::end(const std::vector<std::optional<at::Tensor>>& results) {
     results_.push_back(std::move(*found));
   }
   arguments_.clear();
-  return failure_.empty();
+  if (!failure_.empty()) return false;
+  if (!fuses()) return true;
+  fuse_horizontally(*tape_, runtime().kernels, runtime().device);
+  std::vector<uint32_t> kept;
+  for (const Result& result : results_) {
+    if (result.kind == Result::made) kept.push_back(result.index);
+  }
+  tape_->share_memory(kept);
+  return true;
 }
 
 std::optional<RecordedCall::Result> RecordedCall::result_of(const at::Tensor& tensor) const {
-  if (!is_plain(tensor)) return std::nullopt;
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (arguments_[i].is_same(tensor)) {
-      return Result{Result::argument, static_cast<uint32_t>(i), at::ScalarType::Undefined, 0, 0, {}, {}};
+      return Result{Result::argument, static_cast<uint32_t>(i), at::ScalarType::Undefined, 0, 0, {}, {}, {}};
     }
   }
+  // The device was not read and no random numbers were drawn, so nothing that it depends on changes.
+  if (is_host_number(tensor) && tape_->random_blocks() == 0) {
+    return Result{Result::host_number, 0, at::ScalarType::Undefined, 0, 0, {}, {}, tensor.clone()};
+  }
+  if (!is_plain(tensor)) return std::nullopt;
   const Buffer* buffer = buffer_of(tensor);
   const uint32_t slot = buffer ? tape_->slot_of(*buffer) : Tape::kNoSlot;
   if (buffer && slot == Tape::kNoSlot) return std::nullopt;
@@ -162,7 +210,8 @@ std::optional<RecordedCall::Result> RecordedCall::result_of(const at::Tensor& te
                 tensor.storage().nbytes(),
                 tensor.storage_offset(),
                 c10::SmallVector<int64_t, 6>(tensor.sizes()),
-                c10::SmallVector<int64_t, 6>(tensor.strides())};
+                c10::SmallVector<int64_t, 6>(tensor.strides()),
+                {}};
 }
 
 std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arguments) const {
@@ -172,9 +221,10 @@ std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arg
   Scratch scratch(slots.size());
   for (uint32_t i = 0; i < slots.size(); ++i) {
     switch (slots[i].kind) {
-      case Tape::Slot::given: buffers[i] = arguments[i].tensor ? buffer_of(*arguments[i].tensor) : nullptr; break;
+      case Tape::Slot::given: buffers[i] = buffer_if_any(arguments[i].tensor); break;
       case Tape::Slot::own: buffers[i] = scratch.allocate(i, slots[i].size_bytes); break;
       case Tape::Slot::fixed: buffers[i] = slots[i].buffer; break;
+      case Tape::Slot::unused: break;
     }
   }
   Generator::Blocks random{};
@@ -188,6 +238,10 @@ std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arg
     if (result.kind == Result::no_tensor) continue;
     if (result.kind == Result::argument) {
       results[i] = *arguments[result.index].tensor;
+      continue;
+    }
+    if (result.kind == Result::host_number) {
+      results[i] = result.number.clone();
       continue;
     }
     c10::Storage storage;

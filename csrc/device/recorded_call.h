@@ -22,17 +22,18 @@ using Arguments = c10::SmallVector<Argument, 16>;
 // The properties of the arguments that a recording depends on: layouts, and which arguments share a buffer.
 class Layout {
  public:
-  // None where an argument is no plain tensor of the device.
+  // None where an argument is neither a plain tensor of the device nor a number.
   static std::optional<Layout> of(const Arguments& arguments);
   bool holds(const Arguments& arguments) const;
+  bool has_host_numbers() const;  // tensors without dimensions on the host, whose values it includes
 
  private:
   struct Entry {
-    bool is_tensor;
+    enum Kind : uint8_t { number, host_number, tensor } kind;
     at::ScalarType dtype;
     uint32_t shares_with;       // the first argument with the same buffer
     uint64_t large_size_bytes;  // of a buffer that one binding cannot hold, otherwise 0
-    int64_t number;             // or the storage offset
+    int64_t value;              // of a number; of a tensor the storage offset
     c10::SmallVector<int64_t, 8> sizes_and_strides;
   };
   std::vector<Entry> entries_;
@@ -55,12 +56,13 @@ class RecordedCall {
 
  private:
   struct Result {
-    enum Kind : uint8_t { no_tensor, argument, made } kind;  // made: in a slot
-    uint32_t index;                                          // of the argument or the slot
+    enum Kind : uint8_t { no_tensor, argument, host_number, made } kind;  // made: in a slot
+    uint32_t index;                                                       // of the argument or the slot
     at::ScalarType dtype;
     uint64_t storage_bytes;
     int64_t offset;
     c10::SmallVector<int64_t, 6> sizes, strides;
+    at::Tensor number;
   };
 
   std::optional<Result> result_of(const at::Tensor& tensor) const;

@@ -15,10 +15,12 @@
 
 namespace torch_webgpu {
 
+class KernelText;
+
 class Tape {
  public:
   struct Slot {
-    enum Kind : uint8_t { given, own, fixed } kind;  // fixed: lives as long as the tape
+    enum Kind : uint8_t { given, own, fixed, unused } kind;  // fixed: lives as long as the tape
     uint64_t size_bytes;
     const Buffer* buffer;  // of the recording; of fixed slots, for ever
   };
@@ -45,6 +47,16 @@ class Tape {
   explicit Tape(const std::vector<const Buffer*>& given) : Tape(given, Random()) {}
   Tape(const std::vector<const Buffer*>& given, Random random);
 
+  // What a replay runs through.
+  struct Program {
+    std::vector<Step> steps;
+    std::vector<SlotBinding> bindings;
+    std::vector<uint32_t> words;
+  };
+
+  // Before recording: notes what fuse_horizontally() needs, and keeps the uses of a buffer apart that the pool hands
+  // out again, since a launch would have to wait for the earlier use. share_memory() joins them again.
+  void prepare_to_fuse() { fuses_ = true; }
   // While recording: what the stream and the pool did.
   void add(const Launch& launch, std::shared_ptr<Kernel> kernel, const Buffer& status);
   void add_copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
@@ -56,15 +68,20 @@ class Tape {
 
   const std::string& failure() const { return failure_; }  // why it cannot be replayed; empty when it can
   const std::vector<Slot>& slots() const { return slots_; }
-  const std::vector<Step>& steps() const { return steps_; }
-  const SlotBinding* bindings(const Step& step) const { return &bindings_[step.first_binding]; }
+  const std::vector<Step>& steps() const { return program_.steps; }
+  const SlotBinding* bindings(const Step& step) const { return &program_.bindings[step.first_binding]; }
   // A replay may change words, for instance a learning rate; all later replays see the change.
-  uint32_t* params(const Step& step) { return &words_[step.first_word]; }
-  const uint32_t* params(const Step& step) const { return &words_[step.first_word]; }
+  uint32_t* params(const Step& step) { return &program_.words[step.first_word]; }
+  const uint32_t* params(const Step& step) const { return &program_.words[step.first_word]; }
   uint32_t slot_of(const Buffer& buffer) const;  // kNoSlot where no step uses it
   Random random() const { return random_; }
   uint64_t random_blocks() const { return random_blocks_; }  // that one replay takes from the generator
-  size_t launch_count() const { return launches_; }
+  size_t launch_count() const;
+  const std::shared_ptr<const KernelText>& text(size_t step) const { return texts_[step]; }
+  void append_to(Program& program, size_t step) const;
+  void replace(Program program);
+  // Slots of the tape's own whose uses do not overlap become one, but for those in `kept`, which are used afterwards.
+  void share_memory(const std::vector<uint32_t>& kept);
 
   static constexpr uint32_t kNoSlot = ~0u;
 
@@ -73,12 +90,11 @@ class Tape {
 
   std::vector<Slot> slots_;
   std::unordered_map<uint32_t, uint32_t> slot_by_id_;
-  std::vector<Step> steps_;
-  std::vector<SlotBinding> bindings_;
-  std::vector<uint32_t> words_;
+  Program program_;
+  std::vector<std::shared_ptr<const KernelText>> texts_;  // of the steps; null for copies and what cannot be a part
   Random random_;
   uint64_t random_blocks_ = 0;
-  size_t launches_ = 0;
+  bool fuses_ = false;
   bool random_pending_ = false;  // numbers were taken, and no launch has used them yet
   std::string failure_;
 };

@@ -159,3 +159,40 @@ def test_a_replay_allocates_and_frees() -> None:
     after = torch.webgpu.memory_stats()
     assert after["buffers_created"] == before["buffers_created"]
     assert after["allocated_bytes.all.current"] == before["allocated_bytes.all.current"]
+
+
+def test_a_number_on_the_host_may_come_and_go() -> None:
+    """As the seed of attention does, on its way from the forward to the backward."""
+
+    def scaled(arguments: list[Any]) -> Results:
+        x, factor = arguments
+        return x * factor.item(), factor, torch.tensor(7)
+
+    function = _C.RecordedFunction(scaled)
+    x = torch.ones(5, device=DEVICE)
+    for value in (2.0, 2.0, 3.0, 2.0, 3.0):
+        factor = torch.tensor(value)
+        out, same_factor, seven = function([x, factor])
+        assert out.tolist() == [value] * 5
+        assert same_factor is factor
+        assert seven.item() == 7
+        seven.fill_(0)  # the caller's own
+    assert (function.recordings, function.replays, function.failures) == (2, 3, [])
+    for value in range(10):
+        assert function([x, torch.tensor(float(value))])[0].tolist() == [value] * 5
+    assert function.recordings <= 4, "a number that changes in each call is not recorded for ever"
+
+
+def test_independent_launches_run_side_by_side() -> None:
+    def several(arguments: list[Any]) -> Results:
+        x, y = arguments
+        a, b = x + 1, torch.mm(x, y)
+        c, d = a * b, torch.mm(y, b)
+        return a + d, c, b.sum(0)
+
+    function = _C.RecordedFunction(several)
+    x, y = (torch.randn(8, 8, device=DEVICE) for _ in range(2))
+    same(function([x, y]), several([x, y]))
+    with on_device(dispatches=3):
+        actual = function([x, y])
+    same(actual, several([x, y]))

@@ -5,6 +5,7 @@ Nothing is imported before the first compilation: `install` waits for torch._dyn
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import importlib.util
 import sys
@@ -20,6 +21,7 @@ def install() -> None:
     _after_import("torch._dynamo.backends.registry", _register_name)
     _after_import("torch._dynamo.trace_rules", _skip_own_frames)
     _after_import("torch._functorch._aot_autograd.utils", _register_random_states)
+    _after_import("torch._dynamo.variables.optimizer", _keep_steps_on_the_device)
 
 
 def _register_interface() -> None:
@@ -43,6 +45,24 @@ def _register_random_states() -> None:
     from torch._functorch._aot_autograd.utils import register_graphsafe_rng_device_type
 
     register_graphsafe_rng_device_type("webgpu")
+
+
+def _keep_steps_on_the_device() -> None:
+    """A compiled optimizer counts its steps on the device, as on CUDA: those on the CPU would be sent in each call."""
+    from torch._dynamo.variables.optimizer import OptimizerVariable
+
+    original = OptimizerVariable._set_capturable
+
+    @functools.wraps(original)
+    def set_capturable(self: Any, tx: Any) -> None:
+        for group in self.value.param_groups:
+            parameters = group.get("params", [])
+            is_new = all(p.device.type == "webgpu" and p not in self.value.state for p in parameters)
+            if "capturable" in group and is_new:
+                group["capturable"] = True
+        original(self, tx)
+
+    OptimizerVariable._set_capturable = set_capturable  # type: ignore[method-assign]
 
 
 def _register_backend() -> None:

@@ -114,6 +114,8 @@ def graph_options() -> dict[str, Any]:
         "comprehensive_padding": False,
         # Each input of a cat may read several buffers.
         "max_pointwise_cat_inputs": max(2, launch.most_bindings() // 3),
+        # A tape plans its memory itself, after it has put launches side by side: what shares memory cannot be.
+        "allow_buffer_reuse": False,
         # A lane walks a short row; an unrolled one would be a kernel for each step of a softmax.
         "unroll_reductions_threshold": 1,
         "triton.autotune_at_compile_time": False,
@@ -134,7 +136,7 @@ def _has_exceeded_max_reads(original: Callable[..., bool], self: Any) -> bool:
     still meet in one op."""
     place = self.get_device()
     if place is not None and place.type == "webgpu" and isinstance(self.data, ir.Pointwise):
-        return self.num_reads() > (launch.most_bindings() - 1) // 3 or original(self)
+        return len(self.get_read_names()) > (launch.most_bindings() - 1) // 3 or original(self)
     return original(self)
 
 

@@ -27,12 +27,16 @@ class WebGPUScheduling(SIMDScheduling):
 
     def can_fuse(self, node1: Any, node2: Any) -> bool:
         """Not more buffers than an adapter binds, nor two reductions over different rows."""
-        scheduler: Any = self.scheduler
-        if scheduler.fusion_prevent_too_many_reads_and_writes(node1, node2, launch.most_bindings()):
+        if self._binds_too_many(node1, node2) and self._binds_too_many(node2, node1):
             return False
         if node1.is_reduction() and node2.is_reduction() and node1.group[1] != node2.group[1]:
             return False
         return super().can_fuse(node1, node2)
+
+    def _binds_too_many(self, first: Any, second: Any) -> bool:
+        """Counts right for nodes in the order in which they run; the other order counts what stays inside too."""
+        scheduler: Any = self.scheduler
+        return bool(scheduler.fusion_prevent_too_many_reads_and_writes(first, second, launch.most_bindings()))
 
     can_fuse_vertical = can_fuse
     can_fuse_horizontal = can_fuse
