@@ -146,7 +146,7 @@ class Accessors:
             single = f"    return vec4<{self.type}>({', '.join(f'load_{self.name}(i + {j})' for j in range(4))});\n"
         if self.binding.is_atomic:
             return f"{head}{single}}}"
-        uneven = "" if self.binding.begins_storage else f"  if ((e & 3u) != 0u) {{\n{single}  }}\n"
+        uneven = "" if self.binding.begins_storage else f"  if (is_uneven(e)) {{\n{single}  }}\n"
         return f"{head}{self._begin()}{uneven}{self._unpacked()}}}"
 
     def _store(self) -> str:
@@ -182,7 +182,7 @@ class Accessors:
             else:
                 whole = f"{raws[0]} | ({raws[1]} << 8u) | ({raws[2]} << 16u) | ({raws[3]} << 24u)"
             return f"{head}  {name}[e >> 2u] = {whole};\n}}"
-        uneven = "left < 4" if self.binding.begins_storage else "left < 4 || (e & 3u) != 0u"
+        uneven = "left < 4" if self.binding.begins_storage else "left < 4 || is_uneven(e)"
         if self.bytes == 8:
             whole = (f"  {name}[e >> 1u] = vec4<u32>(v.lo.x, v.hi.x, v.lo.y, v.hi.y);\n"
                      f"  {name}[(e >> 1u) + 1u] = vec4<u32>(v.lo.z, v.hi.z, v.lo.w, v.hi.w);\n")  # fmt: skip

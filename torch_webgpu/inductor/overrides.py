@@ -40,6 +40,20 @@ def _typed_op(name: str) -> Callable[..., Value]:
     return lambda *values: apply(name, *values)
 
 
+# exp_below() of one element. Nothing promises that the row's largest element is that of the same numbers, so what would
+# overflow is infinite; what would be denormal is 0.
+EXP_BELOW = """fn exp_below_f32(x: f32) -> f32 {
+  let bits = bitcast<u32>(fma(x, 1.44269504, 12582912.0));
+  let k = f32(bitcast<i32>(bits - 0x4b400000u));
+  let r = fma(k, -0.693147181, x);
+  let z = r * r;
+  let tail = fma(z, fma(r, 0.00829031, 0.04189794), fma(r, 0.16667636, 0.49999149));
+  let p = fma(r, 0.99999971, 1.0) + z * tail;
+  let y = p * bitcast<f32>((bits << 23u) + 0x3f800000u);
+  return select(select(y, 0.0, x < -87.3), inf_f32(), x > 88.0);
+}"""
+
+
 # Without its types: there, ops take and give text.
 _Overrides: Any = OpOverrides
 
@@ -211,6 +225,21 @@ class WebGPUOverrides(_Overrides):
     def _to_int(function: str, x: Any, dtype: torch.dtype) -> Any:
         return WebGPUOverrides.to_dtype(apply(function, x, dtype=torch.float32), dtype)
 
+    @staticmethod
+    def sub(a: Any, b: Any) -> Any:
+        value = apply("sub", a, b)
+        value.is_below_most = getattr(b, "is_most", False) and value.compute == "f32"
+        return value
+
+    @staticmethod
+    def exp(x: Any) -> Any:
+        """Of a distance to a row's largest element, as softmax takes it: eager's shorter exponential."""
+        if not getattr(x, "is_below_most", False):
+            return apply("exp", x, dtype=torch.float32)
+        V.kernel.library.define("exp_below_f32", EXP_BELOW)
+        V.kernel.library.use_type("f32")
+        return emit(f"exp_below_f32({as_compute(x, 'f32')})", torch.float32)
+
     # Random numbers: Philox, whose key is the seed and whose counter is the element's number
 
     @staticmethod
@@ -264,7 +293,7 @@ _BY_ANOTHER_NAME = {
 
 def _install() -> None:
     for name in library.known_ops():
-        if name in _TYPED:
+        if name in _TYPED and name not in WebGPUOverrides.__dict__:
             setattr(WebGPUOverrides, name, staticmethod(_typed_op(name)))
         elif name not in WebGPUOverrides.__dict__ and name not in ("mantissa", "exponent"):
             setattr(WebGPUOverrides, name, staticmethod(_float_op(name)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import struct
@@ -14,19 +15,31 @@ from torch_webgpu import _C
 from torch_webgpu.inductor.launch import chunks
 
 
+# Whether a quad of a tensor's elements lies across two of its buffer's. Tensors seldom begin at such a place, so there
+# is a text that takes all as even, in which a driver drops what serves the others.
+EVEN = "fn is_uneven(e: u32) -> bool { return false; }"
+UNEVEN = "fn is_uneven(e: u32) -> bool { return (e & 3u) != 0u; }"
+
+
+def is_even(tensors: Sequence[torch.Tensor]) -> bool:
+    return not any(tensor.storage_offset() & 3 for tensor in tensors)
+
+
 class Kernel:
     """A compiled kernel. Called with known grids as the extension's own; `launch` works them out."""
 
-    def __init__(self, kernel: Any) -> None:
-        self._kernel = kernel
+    def __init__(self, compile_text: Callable[[str], Any]) -> None:
+        self._compile = functools.cache(compile_text)
+        self._even = self._compile(EVEN)
 
     def __call__(self, tensors: Sequence[Any], words: Sequence[Any], grid: tuple[int, int, int], offsets: bool) -> None:
+        kernel = self._even if is_even(tensors) else self._compile(UNEVEN)
         try:
-            self._kernel(tensors, words, grid, offsets)
+            kernel(tensors, words, grid, offsets)
         except (TypeError, ValueError):
             if not any(needs_conversion(x) for x in (*tensors, *words)):
                 raise
-            self._kernel([to_device(t) for t in tensors], [to_word(w) for w in words], grid, offsets)
+            kernel([to_device(t) for t in tensors], [to_word(w) for w in words], grid, offsets)
 
     def launch(self, tensors: Sequence[Any], words: Sequence[Any], steps: tuple[int, int, int]) -> None:
         if steps[0] == 0:
@@ -54,11 +67,15 @@ def to_word(number: Any) -> int:
 
 def kernel(label: str, text: str, files: Sequence[str], bindings: int, read_only: int, subgroups: bool) -> Kernel:
     """Compiles a kernel, and shows the text around the place of an error."""
-    wgsl = assemble(text, files, subgroups)
-    try:
-        return Kernel(_C.Kernel(label, wgsl, "main", bindings, read_only))
-    except RuntimeError as error:
-        raise RuntimeError(f"{error}\n\n{excerpt(wgsl, str(error))}") from None
+
+    def compile_text(uneven: str) -> Any:
+        wgsl = assemble(f"{text}\n{uneven}" if "is_uneven(" in text else text, files, subgroups)
+        try:
+            return _C.Kernel(label, wgsl, "main", bindings, read_only)
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}\n\n{excerpt(wgsl, str(error))}") from None
+
+    return Kernel(compile_text)
 
 
 def assemble(text: str, files: Sequence[str], subgroups: bool) -> str:
@@ -91,7 +108,11 @@ class Epilogue:
     """Fused ops that take the elements of a product or a convolution of eager's."""
 
     def __init__(self, label: str, kind: str, elements: str, fours: str, files: Sequence[str]) -> None:
-        self._run = getattr(_C.Epilogue(label, elements, fours, files), kind)
+        def compile_text(uneven: str) -> Any:
+            texts = [f"{text}\n{uneven}" if text else "" for text in (elements, fours)]
+            return getattr(_C.Epilogue(label, *texts, files), kind)
+
+        self._compile = functools.cache(compile_text)
 
     def __call__(
         self,
@@ -102,7 +123,8 @@ class Epilogue:
     ) -> None:
         read_only, *window = details
         tensors = [to_device(tensor) for tensor in tensors]
-        self._run(*operands, *window, tensors, read_only, [to_word(word) for word in words])
+        run = self._compile(EVEN if is_even(tensors) else UNEVEN)
+        run(*operands, *window, tensors, read_only, [to_word(word) for word in words])
 
 
 def taped(call: Callable[[list[Any]], Any], tapeable: bool) -> Callable[[list[Any]], Any]:
