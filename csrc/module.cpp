@@ -6,6 +6,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <chrono>
 
@@ -172,6 +173,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def(
       "lose_device", [] { runtime().stream.lose_device(); }, without_gil,
       "For tests: as if the adapter had been pulled out.");
+  m.def("forbid_resizing", [](const at::Storage& storage) { storage.unsafeGetStorageImpl()->set_resizable(false); });
   bind_kernels(m);
   bind_tapes(m);
   bind_formulas(m);

@@ -6,9 +6,12 @@ import functools
 import sys
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils._pytree import tree_any
 from torch.utils.dlpack import DLDeviceType
+
+from torch_webgpu import _C
 
 _HOST = (DLDeviceType.kDLCPU, 0)
 
@@ -63,6 +66,16 @@ def _install_trace_check() -> None:
     module._check_trace = check
 
 
+def _load(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage | None:
+    """A storage of a file that is opened on the device. The file's storages may not grow, so that a file whose shapes
+    lie is refused; PyTorch's own way to a device forgets that."""
+    loaded = torch.serialization._deserialize("privateuse1", storage, location)
+    if loaded is not None and not storage.resizable():
+        _C.forbid_resizing(loaded)
+    return loaded
+
+
 def install() -> None:
     _install_dlpack()
+    torch.serialization.register_package(19, lambda storage: None, _load)  # before PyTorch's for this device, 23
     _install_trace_check()

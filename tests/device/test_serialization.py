@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,23 @@ def test_forms_of_map_location(location: Any) -> None:
     loaded = save_and_load(torch.arange(3), map_location=location)
     assert loaded.device == torch.device("webgpu", 0)
     assert loaded.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("target", [None, "webgpu", "cpu"])
+@pytest.mark.parametrize("source", DEVICES)
+def test_a_shape_beyond_the_file_is_refused(source: str, target: str | None) -> None:
+    saved, tampered = io.BytesIO(), io.BytesIO()
+    torch.save(torch.ones(4, device=source), saved)
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(tampered, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name.endswith("data.pkl"):  # the last tuple (4,) becomes (10000,)
+                head, _, tail = data.rpartition(b"K\x04\x85")
+                data = head + b"M\x10\x27\x85" + tail
+            new.writestr(name, data)
+    tampered.seek(0)
+    with pytest.raises(RuntimeError, match="not resizable"):
+        torch.load(tampered, map_location=target, weights_only=True)
 
 
 def test_a_location_that_is_not_there() -> None:

@@ -189,9 +189,6 @@ def test_chains(data: st.DataObject) -> None:
             return  # refused, or no longer exact
 
 
-@pytest.mark.xfail(
-    reason="masked_scatter_ of too few elements raises at the next readback, not at the call", strict=False
-)
 @checked(data=st.data())
 def test_in_place_on_views(data: st.DataObject) -> None:
     """Of one storage or two, overlapping or not; what lies beside the view stays as it was."""
@@ -208,15 +205,17 @@ def test_in_place_on_views(data: st.DataObject) -> None:
     target, other = clone_layout((target, other))
     moved, moved_other = to_device((target, other))
     _, refused = outcome(INPLACE[name], target, other)
-    _, error = outcome(INPLACE[name], moved, moved_other)
+
+    def write_and_wait() -> None:
+        INPLACE[name](moved, moved_other)
+        torch.webgpu.synchronize()  # what only the device sees, such as too few elements, raises here
+
+    _, error = outcome(write_and_wait)
     assert type(error) is type(refused), f"{message}: {error!r}, but the CPU {refused!r}"
     if refused is None:
         assert_same_storage(moved, target, message)
 
 
-@pytest.mark.xfail(
-    reason="strides of mixed dtypes differ from the CPU's where a dimension has one element", strict=False
-)
 @checked(data=st.data())
 def test_out(data: st.DataObject) -> None:
     shape = data.draw(shapes(3))
@@ -233,7 +232,10 @@ def test_out(data: st.DataObject) -> None:
     _, error = outcome(function, *moved[:2], out=moved[2])
     assert type(error) is type(refused), f"{message}: {error!r}, but the CPU {refused!r}"
     if refused is None:
-        assert_same(moved[2], out, message, exact=True)
+        assert_same(moved[2], out, message, exact=True, strides=False)
+        # The stride of a dimension of one element means nothing, and mixed dtypes differ there as on CUDA.
+        strides = [[x.stride(dim) for dim in range(x.dim()) if x.size(dim) > 1] for x in (moved[2], out)]
+        assert strides[0] == strides[1] or not out.numel(), f"{message}: {strides}"
 
 
 NUMBERS = st.one_of(
@@ -262,7 +264,6 @@ TAKES_NUMBER: dict[str, Callable[[torch.Tensor, Any], torch.Tensor]] = {
 }
 
 
-@pytest.mark.xfail(reason="alpha of bfloat16 is rounded once, by the CPU twice", strict=False)
 @checked(dtype=st.sampled_from(DTYPES), name=st.sampled_from(sorted(TAKES_NUMBER)), number=NUMBERS)
 def test_numbers(dtype: torch.dtype, name: str, number: float) -> None:
     x = torch.tensor([0, 1, 2, 3, 1, 0, 5]).to(dtype)

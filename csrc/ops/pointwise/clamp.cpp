@@ -12,8 +12,8 @@ using OptionalScalar = std::optional<at::Scalar>;
 using OptionalTensor = std::optional<at::Tensor>;
 
 constexpr PointwiseRow kScalars = make_row("clamp", "min(max(a, s0), s1)", kNoBool | PointwiseRow::narrow_scalars);
-constexpr PointwiseRow kScalarMin = make_row("clamp", "max(a, s0)", PointwiseRow::narrow_scalars);
-constexpr PointwiseRow kScalarMax = make_row("clamp", "min(a, s0)", PointwiseRow::narrow_scalars);
+constexpr PointwiseRow kScalarMin = make_row("clamp_min", "max(a, s0)", kNoBool | PointwiseRow::narrow_scalars);
+constexpr PointwiseRow kScalarMax = make_row("clamp_max", "min(a, s0)", kNoBool | PointwiseRow::narrow_scalars);
 constexpr PointwiseRow kTensors = make_row("clamp", "min(max(a, b), c)", kNoBool);
 constexpr PointwiseRow kTensorMin = make_row("clamp", "max(a, b)");
 constexpr PointwiseRow kTensorMax = make_row("clamp", "min(a, b)");

@@ -81,7 +81,7 @@ std::tuple<Tensor&, Tensor&> max_pool3d_out(const Tensor& input, IntArrayRef ker
   const int64_t depth = size(2), height = size(1), width = size(0);
   at::native::pool3d_shape_check(input, input.size(-4), k[2], k[1], k[0], s[2], s[1], s[0], p[2], p[1], p[0], d[2],
                                  d[1], d[0], input.size(-3), input.size(-2), input.size(-1), depth, height, width,
-                                 "max_pool3d_with_indices_out_cpu_template()");
+                                 "max_pool3d_with_indices()");
   auto sizes = input.sizes().vec();
   std::copy_n(std::array{depth, height, width}.begin(), 3, sizes.end() - 3);
   const auto format = input.dim() == 5 ? input.suggest_memory_format() : at::MemoryFormat::Contiguous;

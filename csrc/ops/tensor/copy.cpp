@@ -132,11 +132,18 @@ at::Tensor resolved(const at::Tensor& tensor) {
   return values;
 }
 
+// Copying a tensor to itself does nothing, whatever its strides; PyTorch looks at that for its own devices only.
+bool is_same_view(const at::Tensor& a, const at::Tensor& b) {
+  return a.device() == b.device() && a.is_alias_of(b) && a.storage_offset() == b.storage_offset() &&
+         a.sizes() == b.sizes() && a.strides() == b.strides() && a.scalar_type() == b.scalar_type() &&
+         a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+}
+
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
   const auto broadcast = at::infer_size_dimvector(target.sizes(), self.sizes());
   TORCH_CHECK(at::IntArrayRef(broadcast) == target.sizes(), "output with shape ", target.sizes(),
               " doesn't match the broadcast shape ", at::IntArrayRef(broadcast));
-  if (target.numel() == 0) return target;
+  if (target.numel() == 0 || is_same_view(self, target)) return target;
   if (target.device().type() == kDeviceType) own_memory(target);
   if (self.is_conj() || self.is_neg()) return copy_from(resolved(self), target, false);
   if (target.is_conj() || target.is_neg()) {
