@@ -26,7 +26,6 @@ FALLBACK = {
     r"pinverse|linalg.(pinv|pinv.singular|matrix_rank)": _SVD,
     r"linalg.(eig|eigh|eigvals|eigvalsh|matrix_rank.hermitian|pinv.hermitian)": _EIGEN,
     r"linalg.lstsq.*": _LEAST,
-    r"nn.functional.ctc_loss": "the loss of alignments is a chain of short steps, which a CPU does well",
 }
 # Not for this device at all.
 ABSENT = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,6 @@ from tests.support import (
     FLOATS,
     assert_same,
     assert_same_error,
-    fallback_mode,
     name_of,
     on_device,
     outcome,
@@ -250,20 +250,60 @@ def test_pairs_half(name: str, dtype: torch.dtype) -> None:
         assert_same(run_on_device(call, *to_device(args), waits=waits_of(name)), expected, **HALF[dtype])
 
 
-def test_ctc_loss() -> None:
-    """On the CPU, counted: but it must work, forward and backward."""
-    scores, target = randn(12, 3, 6), labels(6, 3, 4, low=1)
-    lengths, targets = torch.tensor([12, 10, 8]), torch.tensor([4, 3, 2])
-    host, device = scores.clone().requires_grad_(), to_device(scores).requires_grad_()
-    expected = F.ctc_loss(host.log_softmax(2), target, lengths, targets)
-    expected.backward()
-    for moved in ((lengths, targets), to_device((lengths, targets))):
-        device.grad = None
-        with fallback_mode("quiet"):
-            actual = F.ctc_loss(device.log_softmax(2), to_device(target), *moved)
-            actual.backward()
-        assert_same(actual, expected, **CLOSE)
-        assert_same(device.grad, host.grad, strides=False, **CLOSE)
+@pytest.mark.parametrize("zero_infinity", [False, True])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_ctc_loss(reduction: str, zero_infinity: bool) -> None:
+    """Equal labels side by side, several blanks, targets in a row or in one piece, no labels, too little time."""
+    scores, target = randn(12, 5, 6), labels(6, 5, 4, low=1)
+    target[0] = 3
+    lengths, sizes = torch.tensor([12, 10, 8, 12, 2]), torch.tensor([4, 3, 2, 0, 2 if reduction == "mean" else 4])
+    joined = torch.cat([row[:size] for row, size in zip(target, sizes, strict=True)])
+    for blank, given, kind in ((0, target, torch.int64), (5, joined, torch.int32), (0, joined, torch.int64)):
+        results = []
+        for device in ("cpu", DEVICE):
+            leaf = scores.clone().to(device).requires_grad_()
+            with contextlib.nullcontext() if device == "cpu" else on_device():
+                loss = F.ctc_loss(
+                    leaf.log_softmax(2),
+                    (given % 5 if blank else given).to(device, kind),
+                    tuple(lengths.tolist()),
+                    tuple(sizes.tolist()),
+                    blank,
+                    reduction,
+                    zero_infinity,
+                )
+                (loss * torch.arange(1.0, 1.0 + loss.numel()).to(device)).sum().backward()
+            assert leaf.grad is not None
+            results.append((loss, leaf.grad))
+        assert_same(results[1][0], results[0][0], f"loss, blank {blank}", rtol=1e-5, atol=1e-5)
+        assert_same(results[1][1], results[0][1], f"gradient, blank {blank}", strides=False, rtol=1e-4, atol=2e-5)
+
+
+def test_ctc_loss_takes_lengths_and_targets_of_either_device() -> None:
+    scores, target = randn(12, 3, 6).log_softmax(2), labels(6, 3, 4, low=1)
+    lengths, sizes = torch.tensor([12, 10, 8]), torch.tensor([4, 3, 2])
+    expected = F.ctc_loss(scores, target, lengths, sizes)
+    for moved in ((target, lengths, sizes), to_device((target, lengths, sizes)), (to_device(target), lengths, sizes)):
+        with on_device(waits=None) as results:
+            results.append(F.ctc_loss(to_device(scores), *moved))
+        assert_same(results[0], expected, **CLOSE)
+
+
+def test_ctc_loss_refuses_what_the_cpu_refuses() -> None:
+    scores, target = randn(4, 2, 5).log_softmax(2), labels(5, 2, 3, low=1)
+    for arguments in (
+        (scores, target, (4, 4), (3,)),
+        (scores, target, (4,), (3, 3)),
+        (scores, target, (5, 4), (3, 3)),
+        (scores, target, (4, 4), (4, 3)),
+        (scores, target, (4, 4), (-1, 3)),
+        (scores, target.view(-1), (4, 4), (3, 2)),
+        (scores, target, (4, 4), (3, 3), 5),
+        (scores[:, :, :0], target, (4, 4), (3, 3)),
+    ):
+        expected = outcome(F.ctc_loss, *arguments)[1]
+        assert expected is not None
+        assert_same_error(outcome(F.ctc_loss, *to_device(arguments))[1], expected, str(arguments[2:]))
 
 
 def test_errors() -> None:

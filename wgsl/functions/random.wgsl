@@ -19,13 +19,8 @@ fn random_uniform(bits: u32, low: f32, high: f32) -> f32 {
   return select(low, x, x < high);
 }
 
-// -log of (bits + 1/2) / 2^32: positive.
-fn random_exponential(bits: u32) -> f32 {
-  let zeros = countLeadingZeros(bits);
-  let mantissa = select((bits << (zeros & 31u)) >> 8u, 0x800000u, bits == 0u) & 0x7fffffu;
-  let halve = mantissa > 0x3504f3u;
-  let f = bitcast<f32>(mantissa | select(0x3f800000u, 0x3f000000u, halve)) - 1.0;
-  let e = f32(zeros + select(1u, 0u, halve));
+// log(1 + f) for f between sqrt(1/2) - 1 and sqrt(2) - 1.
+fn random_log_near_one(f: f32) -> f32 {
   var p = mul_then_add(f, -0.07451186, 0.1280661);
   p = mul_then_add(f, p, -0.13266031);
   p = mul_then_add(f, p, 0.1419965);
@@ -35,7 +30,24 @@ fn random_exponential(bits: u32) -> f32 {
   p = mul_then_add(f, p, 0.33333345);
   p = mul_then_add(f, p, -0.49999989);
   p = mul_then_add(f, p, 1.0);
-  return rounded(e * 0.69314718) - rounded(f * p);
+  return rounded(f * p);
+}
+
+// -log of (bits + 1/2) / 2^32: positive.
+fn random_exponential(bits: u32) -> f32 {
+  let zeros = countLeadingZeros(bits);
+  let mantissa = select((bits << (zeros & 31u)) >> 8u, 0x800000u, bits == 0u) & 0x7fffffu;
+  let halve = mantissa > 0x3504f3u;
+  let f = bitcast<f32>(mantissa | select(0x3f800000u, 0x3f000000u, halve)) - 1.0;
+  let e = f32(zeros + select(1u, 0u, halve));
+  return rounded(e * 0.69314718) - random_log_near_one(f);
+}
+
+// Of a positive number whose reciprocal is not denormal.
+fn random_reciprocal(x: f32) -> f32 {
+  var y = bitcast<f32>(0x7ef311c7u - bitcast<u32>(x));
+  for (var i = 0u; i < 4u; i++) { y = rounded(y * (2.0 - rounded(x * y))); }
+  return y;
 }
 
 fn random_sqrt(x: f32) -> f32 {
@@ -75,9 +87,7 @@ fn random_normal(block: vec4<u32>, lane: u32) -> f32 {
 fn random_cauchy(bits: u32) -> f32 {
   // Half a turn, centred.
   let turn = random_turn(bitcast<u32>(bitcast<i32>(bits ^ 0x80000000u) >> 1u));
-  var y = bitcast<f32>(0x7ef311c7u - bitcast<u32>(turn.y));
-  for (var i = 0u; i < 4u; i++) { y = rounded(y * (2.0 - rounded(turn.y * y))); }
-  return rounded(turn.x * y);
+  return rounded(turn.x * random_reciprocal(turn.y));
 }
 
 fn random_exp(x: f32) -> f32 {

@@ -4,6 +4,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <cmath>
+#include <vector>
 
 #include "device/context.h"
 #include "device/generator.h"
@@ -15,28 +16,30 @@ namespace {
 constexpr PointwiseRow kEvents =
     random_row("bernoulli", "random_event(block[lane])", "random", 2, PointwiseRow::returns_bool);
 
-void draw_piece(const at::Tensor& out, const at::Tensor& input, const PointwiseRow& row, at::ScalarType compute,
+void draw_piece(const at::Tensor& out, at::TensorList inputs, const PointwiseRow& row, at::ScalarType compute,
                 Scalars scalars, at::ArrayRef<uint32_t> words) {
   at::TensorIteratorConfig config;
   config.check_all_same_dtype(false).enforce_linear_iteration(true).resize_outputs(false).add_output(out);
-  if (input.defined()) config.add_const_input(input);
+  for (const auto& input : inputs) config.add_const_input(input);
   auto iterator = config.build();
   elementwise(iterator, row, compute, scalars, words);
 }
 
 bool fits_binding(const at::Tensor& tensor) {
-  return !tensor.defined() || tensor.numel() == 0 || buffer_of(tensor)->size_bytes <= max_binding_bytes();
+  return tensor.numel() == 0 || buffer_of(tensor)->size_bytes <= max_binding_bytes();
 }
 
 }  // namespace
 
 void draw(const at::Tensor& out, const PointwiseRow& row, at::ScalarType compute, const OptionalGenerator& generator,
-          Scalars scalars, at::ArrayRef<uint32_t> words, const at::Tensor& input) {
+          Scalars scalars, at::ArrayRef<uint32_t> words, at::TensorList inputs) {
   // A generator's device counts in the dispatch: with one of webgpu, a tensor of the CPU gets here too.
   TORCH_CHECK(out.device().type() == kDeviceType, "Expected a '", out.device().type(),
               "' device type for generator but found '", kDeviceType, "'");
   at::assert_no_internal_overlap(out);
-  if (input.defined() && out.is_alias_of(input)) at::assert_no_partial_overlap(out, input);
+  for (const auto& input : inputs) {
+    if (out.is_alias_of(input)) at::assert_no_partial_overlap(out, input);
+  }
   auto* source = at::get_generator_or_default<Generator>(generator, default_generator());
   const int64_t size = out.numel(), per_block = row.flags & PointwiseRow::own_block ? 1 : 4;
   if (size == 0) return;
@@ -44,22 +47,29 @@ void draw(const at::Tensor& out, const PointwiseRow& row, at::ScalarType compute
 
   c10::SmallVector<uint32_t, 16> all{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), 0, 0, 0};
   all.append(words.begin(), words.end());
-  const auto piece = [&](const at::Tensor& part, const at::Tensor& part_input, int64_t begin) {
+  const auto piece = [&](const at::Tensor& part, at::TensorList part_inputs, int64_t begin) {
     const uint64_t counter = first + begin / per_block;
     all[2] = static_cast<uint32_t>(counter);
     all[3] = static_cast<uint32_t>(counter >> 32);
-    draw_piece(part, part_input, row, compute, scalars, all);
+    draw_piece(part, part_inputs, row, compute, scalars, all);
   };
-  const at::Tensor expanded = input.defined() ? input.expand(out.sizes()) : input;
-  if (fits_binding(out) && fits_binding(input)) return piece(out, expanded, 0);
+  std::vector<at::Tensor> expanded;
+  bool fits = fits_binding(out);
+  for (const auto& input : inputs) {
+    expanded.push_back(input.expand(out.sizes()));
+    fits = fits && fits_binding(input);
+  }
+  if (fits) return piece(out, expanded, 0);
 
   // Larger than a binding: in pieces of which each fits, so the index goes on from one to the next.
   const at::Tensor flat = out.is_contiguous() ? out.view(-1) : empty_tensor({size}, {}, out.scalar_type());
-  const at::Tensor flat_input = input.defined() ? expanded.contiguous().view(-1) : input;
+  for (auto& input : expanded) input = input.contiguous().view(-1);
+  std::vector<at::Tensor> parts(expanded.size());
   const int64_t count = static_cast<int64_t>(max_binding_bytes() / 16) & ~int64_t{63};
   for (int64_t begin = 0; begin < size; begin += count) {
     const int64_t length = std::min(count, size - begin);
-    piece(flat.narrow(0, begin, length), input.defined() ? flat_input.narrow(0, begin, length) : input, begin);
+    for (size_t i = 0; i < parts.size(); ++i) parts[i] = expanded[i].narrow(0, begin, length);
+    piece(flat.narrow(0, begin, length), parts, begin);
   }
   if (!out.is_contiguous()) out.copy_(flat.view(out.sizes()));
 }

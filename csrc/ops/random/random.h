@@ -19,10 +19,10 @@ constexpr PointwiseRow random_row(const char* name, const char* formula, const c
   return make_row(name, formula, PointwiseRow::random | extra_flags, library, kRandomWords + extra_words);
 }
 
-// out = the row's formula, of `input` where it is defined (it has out's shape, or can be expanded to it).
+// out = the row's formula, of the inputs where there are some (of out's shape, or such as can be expanded to it).
 // `words` are the row's own, behind kRandomWords.
 void draw(const at::Tensor& out, const PointwiseRow& row, at::ScalarType compute, const OptionalGenerator& generator,
-          Scalars scalars = {}, at::ArrayRef<uint32_t> words = {}, const at::Tensor& input = {});
+          Scalars scalars = {}, at::ArrayRef<uint32_t> words = {}, at::TensorList inputs = {});
 
 // Whether each element is true has the probability p.
 void draw_events(const at::Tensor& out, double p, const OptionalGenerator& generator);
