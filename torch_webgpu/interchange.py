@@ -66,7 +66,7 @@ def _install_trace_check() -> None:
     module._check_trace = check
 
 
-def _load(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage | None:
+def _load(storage: Any, location: str) -> Any:
     """A storage of a file that is opened on the device. The file's storages may not grow, so that a file whose shapes
     lie is refused; PyTorch's own way to a device forgets that."""
     loaded = torch.serialization._deserialize("privateuse1", storage, location)

@@ -55,6 +55,7 @@ class Printer {
     } else {
       print_formula();
     }
+    if (!spec_.program || !spec_.program->joins) source_.print("fn leave(lane: u32) {}\n");
     source_.use("multi_tensor");
     return source_.text();
   }

@@ -15,12 +15,14 @@ namespace torch_webgpu {
 
 // Operands are words separated by spaces: `name` is walked four elements at a time, `name:1` is one element. The file
 // has `fn run(step: u32)`, which handles four neighbours of a tensor of `size` elements. It sees load_<name>,
-// store_<name> and a function per parameter.
+// store_<name> and a function per parameter. One that `joins` also has `fn leave(lane: u32)`, which all lanes call when
+// the workgroup's chunk is done.
 struct MultiProgram {
   const char* name;
   const char* file;
   const char* operands;
   const char* params;
+  bool joins = false;
 };
 
 constexpr uint32_t kMultiOperands = 9;

@@ -103,6 +103,7 @@ for _name in ("linear_cross_entropy", "linear_cross_entropy.chunked", "linear_cr
 # A gradient is a sum of products in an order that is free.
 GRADIENT = {"rtol": 1e-5, "atol": 1e-5}
 GRADIENT_TOLERANCES = {
+    "nn.functional.ctc_loss": {"rtol": 1e-3, "atol": 2e-4},  # logarithms near 200 have digits of 1.5e-5, on the CPU too
     **{f"nn.functional.conv{n}d": {"rtol": 1e-4, "atol": 1e-3} for n in (1, 2, 3)},  # as CONVOLUTION, longer still
     **{f"nn.functional.conv_transpose{n}d": {"rtol": 1e-4, "atol": 1e-3} for n in (1, 2, 3)},
     # One element in a row: 0 here, and what the CPU rounds to, 4e-5 and 1.5e-4 as seen.

@@ -12,4 +12,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let begin = (group.x - first_chunk(tensor)) * chunk();
   let end = min(begin + chunk(), (size + 3u) / 4u);
   for (var step = begin + lane; step < end; step += WORKGROUP) { run(step); }
+  leave(lane);
 }

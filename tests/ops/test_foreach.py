@@ -1,0 +1,188 @@
+"""_foreach_ ops against the CPU's, and how few dispatches many tensors take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.support import DEVICE, FLOATS, assert_same, name_of, on_device, outcome, to_device
+
+Tensors = list[torch.Tensor]
+
+
+def lists(dtype: torch.dtype, seed: int) -> Tensors:
+    """Sizes that are and are not multiples of four, a 0-d, an empty and a transposed tensor, two of one storage."""
+    generator = torch.Generator().manual_seed(seed)
+    made = [torch.rand(shape, generator=generator) + 0.5 for shape in ((4, 5), (7,), (), (0, 3), (1,), (33, 3))]
+    flat = torch.rand(48, generator=generator) + 0.5
+    return [*(x.to(dtype) for x in made), made[0].to(dtype).t(), *flat.to(dtype).split(24)]
+
+
+NUMBERS = [0.5, -1.25, 3.0, 2.0, 0.75, -2.0, 1.5, 0.25, 4.0]
+
+CALLS: dict[str, Callable[[Tensors, Tensors, Tensors], Any]] = {
+    "add": lambda a, b, c: torch._foreach_add(a, b),
+    "add alpha": lambda a, b, c: torch._foreach_add(a, b, alpha=-0.3),
+    "add number": lambda a, b, c: torch._foreach_add(a, 0.7),
+    "add numbers": lambda a, b, c: torch._foreach_add(a, NUMBERS),
+    "add tensor": lambda a, b, c: torch._foreach_add(a, c[2], alpha=2),
+    "sub": lambda a, b, c: torch._foreach_sub(a, b, alpha=3),
+    "sub number": lambda a, b, c: torch._foreach_sub(a, 0.7),
+    "mul": lambda a, b, c: torch._foreach_mul(a, b),
+    "mul number": lambda a, b, c: torch._foreach_mul(a, 0.7),
+    "mul int": lambda a, b, c: torch._foreach_mul(a, 3),
+    "mul numbers": lambda a, b, c: torch._foreach_mul(a, NUMBERS),
+    "mul tensor": lambda a, b, c: torch._foreach_mul(a, c[2]),
+    "div": lambda a, b, c: torch._foreach_div(a, b),
+    "div number": lambda a, b, c: torch._foreach_div(a, 0.7),
+    "div numbers": lambda a, b, c: torch._foreach_div(a, NUMBERS),
+    "div tensor": lambda a, b, c: torch._foreach_div(a, c[2]),
+    "maximum": lambda a, b, c: torch._foreach_maximum(a, b),
+    "minimum number": lambda a, b, c: torch._foreach_minimum(a, 1),
+    "clamp_min numbers": lambda a, b, c: torch._foreach_clamp_min(a, NUMBERS),
+    "clamp_max": lambda a, b, c: torch._foreach_clamp_max(a, b),
+    "addcmul": lambda a, b, c: torch._foreach_addcmul(a, b, c, value=-0.3),
+    "addcmul numbers": lambda a, b, c: torch._foreach_addcmul(a, b, c, NUMBERS),
+    "addcdiv": lambda a, b, c: torch._foreach_addcdiv(a, b, c, value=-0.3),
+    "addcdiv numbers": lambda a, b, c: torch._foreach_addcdiv(a, b, c, NUMBERS),
+    "lerp": lambda a, b, c: torch._foreach_lerp(a, b, c),
+    "lerp number": lambda a, b, c: torch._foreach_lerp(a, b, 0.3),
+    "lerp numbers": lambda a, b, c: torch._foreach_lerp(a, b, [abs(x) / 4 for x in NUMBERS]),
+    "sqrt": lambda a, b, c: torch._foreach_sqrt(a),
+    "rsqrt": lambda a, b, c: torch._foreach_rsqrt(a),
+    "neg": lambda a, b, c: torch._foreach_neg(a),
+    "abs": lambda a, b, c: torch._foreach_abs(a),
+    "sign": lambda a, b, c: torch._foreach_sign(a),
+    "reciprocal": lambda a, b, c: torch._foreach_reciprocal(a),
+    "exp": lambda a, b, c: torch._foreach_exp(a),
+    "pow": lambda a, b, c: torch._foreach_pow(a, 2),
+    "norm": lambda a, b, c: torch._foreach_norm(a),
+    "norm 1": lambda a, b, c: torch._foreach_norm(a, 1),
+    "norm inf": lambda a, b, c: torch._foreach_norm(a[:3] + a[4:], torch.inf),
+    "norm 3": lambda a, b, c: torch._foreach_norm(a, 3),
+    "add_": lambda a, b, c: torch._foreach_add_(a, b),
+    "mul_ number": lambda a, b, c: torch._foreach_mul_(a, 0.7),
+    "mul_ by itself": lambda a, b, c: torch._foreach_mul_(a, a),
+    "sqrt_": lambda a, b, c: torch._foreach_sqrt_(a),
+    "lerp_": lambda a, b, c: torch._foreach_lerp_(a, b, 0.9),
+    "addcdiv_": lambda a, b, c: torch._foreach_addcdiv_(a, b, c, NUMBERS),
+    "zero_": lambda a, b, c: torch._foreach_zero_(a),
+    "copy_": lambda a, b, c: torch._foreach_copy_(a, b),
+    "one tensor": lambda a, b, c: torch._foreach_add_(a[:1], b[:1]),
+    "the same tensor twice": lambda a, b, c: torch._foreach_add_([a[0], a[0]], [b[0], c[0]]),
+}
+TOLERANCES = {torch.float32: 3e-6, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=name_of)
+@pytest.mark.parametrize("name", CALLS)
+def test_against_the_cpu(name: str, dtype: torch.dtype) -> None:
+    here = [lists(dtype, seed) for seed in (1, 2, 3)]
+    there = to_device(here)
+    expected = CALLS[name](*here)
+    with on_device():
+        actual = CALLS[name](*there)
+    tolerance = {"rtol": TOLERANCES[dtype], "atol": TOLERANCES[dtype]}
+    for one, other in zip(actual or there[0], expected or here[0], strict=True):
+        assert_same(one, other, name, **tolerance)
+
+
+def test_lists_that_are_not_alike() -> None:
+    """Mixed dtypes, layouts, shapes that broadcast, integers: PyTorch's own loop, with the CPU's results and errors."""
+    x, y = torch.ones(4, 5), torch.arange(20.0).view(5, 4).t()
+    for call in (
+        lambda d: torch._foreach_add([x.to(d), x.half().to(d)], [y.to(d), y.to(d)]),
+        lambda d: torch._foreach_mul([x.to(d)], [torch.ones(5, device=d)]),
+        lambda d: torch._foreach_mul([x.int().to(d)], 2.5),
+        lambda d: torch._foreach_add([x.int().to(d)], 2),
+        lambda d: torch._foreach_add([x.to(d)], [x.to(d), x.to(d)]),
+        lambda d: torch._foreach_add_([x.half().to(d)], [x.to(d)]),
+        lambda d: torch._foreach_add([x.to(d)], [1.0, 2.0]),
+    ):
+        expected, refused = outcome(call, "cpu")
+        actual, error = outcome(call, DEVICE)
+        assert type(error) is type(refused)
+        if refused is None:
+            assert_same(list(actual), list(expected))
+
+
+def test_results_do_not_move_with_each_other() -> None:
+    first, second = torch._foreach_mul([torch.ones(3, device=DEVICE), torch.ones(3, device=DEVICE)], 2)
+    version = second._version
+    first.zero_()
+    assert second._version == version
+    assert second.tolist() == [2.0] * 3
+    first.resize_(9).fill_(1)
+    assert second.tolist() == [2.0] * 3
+    assert first.untyped_storage().data_ptr() != second.untyped_storage().data_ptr()
+
+
+def test_gradients() -> None:
+    x, y = (torch.rand(3, device=DEVICE, requires_grad=True) for _ in range(2))
+    (torch._foreach_mul([x, y], [y, y])[0].sum() + torch._foreach_sqrt([x, y])[1].sum()).backward()
+    assert_same(x.grad, y.detach().cpu())
+
+
+# How many dispatches
+
+
+def parameters(count: int = 100) -> list[nn.Parameter]:
+    made = [nn.Parameter(torch.rand(5 + number % 7, 3, device=DEVICE)) for number in range(count)]
+    for parameter in made:
+        parameter.grad = torch.rand_like(parameter)
+    return made
+
+
+def per_launch(buffers: int, shared: int = 0) -> int:
+    """Launches for 100 tensors of so many buffers each, where `shared` more are the same for all."""
+    most = min(32, torch.webgpu.get_device_properties().limits["maxStorageBuffersPerShaderStage"]) - shared
+    return -(-100 // (most // buffers))
+
+
+STEPS: dict[str, tuple[Callable[[list[nn.Parameter]], Callable[[], Any]], Callable[[], int]]] = {
+    "zero_": (lambda p: lambda: torch._foreach_zero_(p), lambda: per_launch(1)),
+    "lerp_": (lambda p: lambda: torch._foreach_lerp_(p, [x.grad for x in p], 0.1), lambda: per_launch(2)),
+    "zero_grad": (
+        lambda p: lambda: torch.optim.SGD(p, 0.1, foreach=True).zero_grad(set_to_none=False),
+        lambda: per_launch(1),
+    ),
+    "clip_grad_norm_": (
+        lambda p: lambda: nn.utils.clip_grad_norm_(p, 1.0),
+        lambda: per_launch(1, 1) + per_launch(1, 1) + 12,
+    ),
+    "SGD": (
+        lambda p: torch.optim.SGD(p, 0.1, momentum=0.9).step,
+        lambda: per_launch(1) + 2 * per_launch(2),
+    ),
+    "AdamW": (
+        lambda p: torch.optim.AdamW(p).step,
+        lambda: 4 * per_launch(1) + 3 * per_launch(2) + per_launch(3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_dispatches(name: str) -> None:
+    make, most = STEPS[name]
+    given = parameters()
+    step = make(given)
+    with torch.no_grad():
+        step()
+        before = torch.webgpu.memory_stats()["dispatches"]
+        with on_device():
+            step()
+    used = torch.webgpu.memory_stats()["dispatches"] - before
+    assert used <= most(), f"{used} dispatches, more than {most()}"
+
+
+def test_parameters_of_one_storage_take_few_dispatches() -> None:
+    """As where a model's weights, gradients and states are flat: the limit is the table in the parameters."""
+    flat = torch.rand(4000, device=DEVICE)
+    parts, gradients = list(flat.split(40)), list(torch.rand(4000, device=DEVICE).split(40))
+    torch._foreach_lerp_(parts, gradients, 0.5)
+    with on_device(dispatches=1):
+        torch._foreach_lerp_(parts, gradients, 0.5)
