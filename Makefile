@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup build demo test ecosystem lint bench peers op-table wheel clean
+.PHONY: help setup build demo test ecosystem lint bench peers gpu-judge op-table wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -41,6 +41,10 @@ peers: setup  ## the same work beside ONNX Runtime WebGPU and tinygrad: a table,
 	@.venv-peers/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r requirements-peers.txt
 	@.venv-peers/bin/python -m pip check
 	@$(PYTHON) -m benchmarks.peers $(ARGS)
+
+gpu-judge:  ## what the compiler of AMD GPUs makes of the kernels (ARGS= names workloads); needs no GPU
+	@tools/setup tests
+	@$(PYTHON) -m tools.gpu_judge $(ARGS)
 
 wheel: setup  ## a wheel in dist/, tried in a fresh environment
 	@rm -rf dist
