@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/bindings.h"
 #include "runtime/error.h"
 
 namespace torch_webgpu {
@@ -104,7 +105,9 @@ std::shared_ptr<Kernel> KernelCache::insert(const KernelKey& key, const Signatur
     const uint64_t bytes = estimated_bytes(source);
     if (kernels_.size() >= capacity_ || bytes_held() + bytes > uint64_t{capacity_mib_} << 20) evict();
     const std::string* label = &*labels_.insert(source.label).first;
-    kernel = std::make_shared<Kernel>(device_.api, key, signature, std::move(source), label, ++begun_);
+    Signature bound = signature;
+    bound.read_only |= declared_read_only(source.wgsl);
+    kernel = std::make_shared<Kernel>(device_.api, key, bound, std::move(source), label, ++begun_);
     kernel->last_used_ = ++tick_;
     kernels_.emplace(key, kernel);
   }

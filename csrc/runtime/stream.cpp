@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/bindings.h"
 #include "runtime/error.h"
 #include "runtime/messages.h"
 #include "runtime/profile.h"
@@ -26,6 +27,31 @@ constexpr uint64_t kInterruptNs = 100'000'000;
 std::atomic<void (*)()> interrupt{nullptr};
 
 uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+// A dispatch may not write one part of a buffer and declare to read another.
+bool binds_parts_of_a_buffer(const Launch& launch) {
+  for (uint32_t i = 1; i < launch.binding_count; ++i) {
+    for (uint32_t other = 0; other < i; ++other) {
+      if (launch.bindings[i].buffer == launch.bindings[other].buffer) return true;
+    }
+  }
+  return false;
+}
+
+std::shared_ptr<Kernel> kernel_of(const Launch& launch, KernelCache& kernels) {
+  if (launch.windowed && launch.read_only == 0) [[unlikely]] {
+    if (binds_parts_of_a_buffer(launch)) {
+      KernelKey key = launch.key;
+      key.words[0] |= uint64_t{1} << 63;
+      return kernels.get(key, launch.signature(), [&] {
+        KernelSource source = launch.print(launch);
+        declare_all_written(source.wgsl);
+        return source;
+      });
+    }
+  }
+  return kernels.get(launch.key, launch.signature(), [&] { return launch.print(launch); });
+}
 
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
@@ -92,7 +118,7 @@ void Stream::end_pass() {
 
 void Stream::dispatch(const Launch& launch) {
   device_.throw_if_lost();
-  const auto kernel = kernels_.get(launch.key, launch.signature(), [&] { return launch.print(launch); });
+  const auto kernel = kernel_of(launch, kernels_);
   const bool at_once = wants_kernels_at_once();
   if (at_once) [[unlikely]]
     finish(*kernel);
@@ -109,7 +135,7 @@ void Stream::dispatch(const Launch& launch) {
 
 void Stream::prepare(const Launch& launch) {
   device_.throw_if_lost();
-  const auto kernel = kernels_.get(launch.key, launch.signature(), [&] { return launch.print(launch); });
+  const auto kernel = kernel_of(launch, kernels_);
   kernels_.finish(*kernel);
   if (kernel->has_failed()) throw Error(kernel->failure());
 }

@@ -90,12 +90,7 @@ class Printer {
   void print_binding(ConvolutionOperand operand, const std::string& element) {
     if (bound_ >> binding(operand) & 1) return;
     bound_ |= 1u << binding(operand);
-    if (spec_.epilogue) {
-      const std::string index = std::to_string(binding(operand));
-      source_.print("@group(0) @binding(" + index + ") var<storage, read> m" + index + ": array<" + element + ">;\n");
-    } else {
-      source_.bind(binding(operand), element);
-    }
+    source_.bind(binding(operand), element);
   }
 
   void print_params() {

@@ -35,6 +35,53 @@ bool has_barrier(std::string_view text) {
          text.find("workgroupUniformLoad(") != std::string_view::npos;
 }
 
+// Behind what indexes and selects: `[i].x` of `m0[i].x = 1`.
+size_t behind_access(std::string_view text, size_t at) {
+  while (at < text.size() && (text[at] == '[' || text[at] == '.')) {
+    if (text[at++] == '.') {
+      while (at < text.size() && is_word(text[at])) ++at;
+      continue;
+    }
+    for (size_t depth = 1; at < text.size() && depth > 0; ++at) depth += (text[at] == '[') - (text[at] == ']');
+  }
+  return std::min(text.find_first_not_of(' ', at), text.size());
+}
+
+// Whether the text assigns to elements of a variable or takes their address. Where this errs, the text does not
+// compile.
+bool is_written(std::string_view text, std::string_view variable) {
+  for (size_t at = text.find(variable); at != std::string_view::npos; at = text.find(variable, at + 1)) {
+    const size_t end = at + variable.size();
+    if ((at > 0 && is_word(text[at - 1])) || (end < text.size() && is_word(text[end]))) continue;
+    if (at > 0 && text[at - 1] == '&') return true;
+    const std::string_view next = text.substr(behind_access(text, end), 3);
+    const bool plain = next.starts_with("=") && !next.starts_with("==");
+    const bool combined =
+        next.size() > 1 && next[1] == '=' && std::string_view("+-*/%&|^").find(next[0]) != std::string_view::npos;
+    if (plain || combined || next.starts_with("++") || next.starts_with("--") || next == "<<=" || next == ">>=")
+      return true;
+  }
+  return false;
+}
+
+// Declarations of storage, narrowed to reading where the text does not write: kernels that share inputs then need no
+// barrier between them, and GPUs may cache what is loaded.
+std::string narrowed(const std::string& declarations, std::string_view text) {
+  constexpr std::string_view kAccess = "read_write> ";
+  std::string result;
+  for (size_t at = 0; at < declarations.size();) {
+    const size_t end = declarations.find('\n', at) + 1;
+    std::string line = declarations.substr(at, end - at);
+    const size_t access = line.find(kAccess), name = access + kAccess.size();
+    const std::string variable = line.substr(name, line.find(':') - name);
+    const bool atomic = line.find("atomic<") != std::string::npos;
+    if (!atomic && !is_written(text, variable)) line.replace(access, kAccess.size(), "read> ");
+    result += line;
+    at = end;
+  }
+  return result;
+}
+
 std::string with_params(std::string text) {
   if (!has_barrier(text)) return copy_of_params(text) + text;
   for (size_t at = text.find(kParams); at != std::string::npos; at = text.find(kParams, at)) {
@@ -81,8 +128,8 @@ std::string ShaderSource::text() const {
   // Subgroups stay together where they are used, but the analysis does not know that of the copied parameters.
   const char* directives =
       subgroups_ && target_.subgroup_directive ? "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n" : "";
-  return directives + head_ + "@group(1) @binding(0) var<uniform> given: array<vec4<u32>, 64>;\n" +
-         with_params(std::move(text));
+  const std::string head = directives + narrowed(head_, text);
+  return head + "@group(1) @binding(0) var<uniform> given: array<vec4<u32>, 64>;\n" + with_params(std::move(text));
 }
 
 std::string param(uint32_t word) { return "params[" + std::to_string(word / 4) + "]." + "xyzw"[word % 4]; }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <thread>
 
+#include "runtime/bindings.h"
 #include "support.h"
 
 namespace torch_webgpu {
@@ -277,6 +278,42 @@ TEST_CASE("stream: counters") {
   CHECK(after.dispatches - before.dispatches == 1);
   CHECK(after.readbacks - before.readbacks == 1);
   CHECK(after.submits - before.submits == 1);
+}
+
+// A program whose first binding is declared for reading alone.
+Launch launch_that_reads_first(const Program& program, const std::vector<Binding>& bindings) {
+  Launch launch = make_launch(program, bindings);
+  launch.print = [](const Launch& self) {
+    KernelSource source = source_of(*static_cast<const Program*>(self.context));
+    const std::string written = "read_write> m0";
+    source.wgsl.replace(source.wgsl.find(written), written.size(), "read> m0");
+    return source;
+  };
+  return launch;
+}
+
+TEST_CASE("stream: bindings follow what a text declares") {
+  const Program add{"add", 2, "m1[id.x] += m0[id.x];"};
+  const Words in(std::vector<uint32_t>(64, 3)), out(std::vector<uint32_t>(64, 4));
+  const Launch launch = launch_that_reads_first(add, {in.binding(), out.binding()});
+  CHECK(declared_read_only(launch.print(launch).wgsl) == 0b01);
+  runtime().stream.dispatch(launch);
+  CHECK(out.get() == std::vector<uint32_t>(64, 7));
+}
+
+TEST_CASE("stream: one part of a buffer may be read and another written") {
+  const Program copy{"copy", 2, "m1[id.x] = m0[id.x];"};
+  std::vector<uint32_t> values = std::vector<uint32_t>(128, 1);
+  std::fill(values.begin() + 64, values.end(), 2);
+  const Words words(values);
+  Launch launch = launch_that_reads_first(copy, {{&words.buffer(), 0, 256}, {&words.buffer(), 1, 256}});
+  launch.windowed = true;
+  runtime().stream.dispatch(launch);
+  CHECK(words.get() == std::vector<uint32_t>(128, 1));
+
+  const Words in(std::vector<uint32_t>(64, 5)), out(std::vector<uint32_t>(64, 0));  // the same kernel on two buffers
+  runtime().stream.dispatch(launch_that_reads_first(copy, {in.binding(), out.binding()}));
+  CHECK(out.get() == std::vector<uint32_t>(64, 5));
 }
 
 TEST_CASE("stream: a dry run records nothing") {
