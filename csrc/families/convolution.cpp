@@ -11,6 +11,7 @@
 #include "families/launch.h"
 #include "families/lines.h"
 #include "families/matmul.h"
+#include "families/windows.h"
 #include "shader/convolution.h"
 
 namespace torch_webgpu {
@@ -18,7 +19,7 @@ namespace {
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<ConvolutionSpec>(launch);
-  return {label_convolution(spec), print_convolution(spec, target())};
+  return {label_convolution(spec), print_convolution(spec, target(), pages_of(launch))};
 }
 
 template <class Word>
@@ -43,17 +44,9 @@ class Product {
   explicit Product(ConvolutionForm form) { spec.form = static_cast<uint8_t>(form); }
 
   void operand(ConvolutionOperand operand, const at::Tensor& tensor) {
-    const Buffer* buffer = buffer_of(tensor);
-    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: convolution: a tensor of ",
-                tensor.storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
-                max_binding_bytes(), " bytes");
     spec.dtype[operand] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), "convolution"));
-    spec.binding[operand] = static_cast<uint8_t>(bind(launch_, buffer));
-    const auto first = static_cast<uint32_t>(tensor.storage_offset());
-    if (operand == kX) params.x_first = first;
-    if (operand == kRow) params.row_first = first;
-    if (operand == kBias) params.bias_first = first;
     if (operand == kBias) spec.has_bias = 1;
+    tensors_[operand] = tensor;
   }
 
   // Instead of operands: the epilogue takes what would be stored.
@@ -108,8 +101,24 @@ class Product {
   ConvolutionParams params{};
 
  private:
+  void bind_operands() {
+    Part parts[kConvolutionOperands];
+    for (int i = 0; i < kConvolutionOperands; ++i) {
+      if (tensors_[i].defined()) parts[i] = part_of(tensors_[i]);
+    }
+    bind_pages("convolution", launch_, parts);
+    const auto first = [&](int i) {
+      return tensors_[i].defined() ? static_cast<uint32_t>(offset_in(parts[i], tensors_[i])) : 0;
+    };
+    for (int i = 0; i < kConvolutionOperands; ++i) spec.binding[i] = static_cast<uint8_t>(parts[i].binding);
+    params.x_first = first(kX);
+    params.row_first = first(kRow);
+    params.bias_first = first(kBias);
+  }
+
   void dispatch(int64_t tasks, Chunks chunks) {
     TORCH_CHECK(tasks < (int64_t{1} << 31), "webgpu: convolution: more than 2^31 elements");
+    if (!epilogue_) bind_operands();
     params.tiles = static_cast<uint32_t>(tasks);
     params.chunk = chunks.chunk;
     std::memcpy(launch_.params, &params, sizeof(params));
@@ -123,6 +132,7 @@ class Product {
   }
 
   Launch launch_;
+  at::Tensor tensors_[kConvolutionOperands];
   std::optional<EpilogueBinder> epilogue_;
   at::ArrayRef<uint32_t> epilogue_words_;
 };

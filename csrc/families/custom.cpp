@@ -69,6 +69,7 @@ TensorBinder::TensorBinder(const std::string& label, at::TensorList tensors, uin
 void TensorBinder::bind(Launch& launch) {
   launch.binding_count = static_cast<uint32_t>(tensors_.size());
   launch.read_only = read_only_;
+  launch.bytes = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) bind(launch, i);
 }
 
@@ -95,6 +96,7 @@ bool TensorBinder::shares_with_written(size_t index) const {
 void TensorBinder::bind(Launch& launch, size_t index) {
   const at::Tensor& tensor = tensors_[index];
   const auto [begin, end] = span_of(tensor);
+  launch.bytes += end - begin;
   const bool misplaced = places_ == Places::bindings && begin % kWindowBytes != 0;
   if (begin == end) return bind(launch, index, no_elements(), 0, kAnySize);
   if (misplaced || shares_with_written(index)) {

@@ -3,42 +3,20 @@
 #include <algorithm>
 
 #include "families/number.h"
+#include "families/windows.h"
 
 namespace torch_webgpu {
 namespace {
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<IndexedSpec>(launch);
-  return {label_indexed(spec), print_indexed(spec, target())};
+  return {label_indexed(spec), print_indexed(spec, target(), pages_of(launch))};
 }
 
 // A tensor without elements is never read, so any buffer may be bound for it.
 const Buffer* nothing() {
   static const auto* tensor = new at::Tensor(empty_tensor({4}, {}, at::kInt));
   return buffer_of(*tensor);
-}
-
-struct Windows {
-  uint32_t first, count;
-};
-
-// The index of the first of the bindings that hold `buffer`: one, or several in a row.
-Windows bind_windows(Launch& launch, const Buffer* buffer) {
-  const uint64_t limit = max_binding_bytes();
-  if (buffer->size_bytes <= limit) return {bind(launch, buffer), 1};
-  const auto count = static_cast<uint32_t>((buffer->size_bytes + limit - 1) / limit);
-  for (uint32_t i = 0; i < launch.binding_count; ++i) {
-    if (launch.bindings[i].buffer == buffer) return {i, count};
-  }
-  const uint32_t first = launch.binding_count;
-  TORCH_CHECK(first + count < kMaxBindings, "webgpu: a buffer of ", buffer->size_bytes,
-              " bytes is too large for the adapter's maxStorageBufferBindingSize, ", limit, " bytes");
-  for (uint32_t i = 0; i < count; ++i) {
-    launch.bindings[launch.binding_count++] = {buffer, static_cast<uint32_t>(i * limit / kWindowBytes),
-                                               std::min(limit, buffer->size_bytes - i * limit)};
-  }
-  launch.windowed = true;
-  return {first, count};
 }
 
 }  // namespace
@@ -76,7 +54,8 @@ Indexed& Indexed::add(const at::TensorBase& tensor, Element element, at::IntArra
   const Buffer* buffer = buffer_of(tensor);
   TORCH_CHECK_NOT_IMPLEMENTED(operands_.size() < kMaxIndexedOperands, "webgpu: ", row_.name, ": more than ",
                               kMaxIndexedOperands - row_.values, " index tensors");
-  operands_.push_back({buffer ? buffer : nothing(), element, tensor.storage_offset() + offset, {}});
+  const uint64_t bytes = buffer ? tensor.storage().nbytes() : 16;
+  operands_.push_back({buffer ? buffer : nothing(), bytes, element, tensor.storage_offset() + offset, {}});
   operands_.back().strides.assign(strides.rbegin(), strides.rend());
   return *this;
 }
@@ -156,7 +135,7 @@ void Indexed::widen() {
     const auto fits = [&](int64_t value) { return value % run == 0; };
     bool possible = fits(sizes_[0]) && (wide >= 4);
     for (size_t i = 0; i < operands_.size() && possible; ++i) {
-      const auto& [buffer, element, offset, strides] = operands_[i];
+      const auto& [buffer, storage_bytes, element, offset, strides] = operands_[i];
       if (i >= row_.values) {
         possible = strides[0] == 0;
         continue;
@@ -185,6 +164,16 @@ bool Indexed::is_dense(const Operand& operand) const {
   return true;
 }
 
+// About: as many elements as there are steps, but no more than an operand has. 0 where the body reads as it likes.
+uint64_t Indexed::bytes_moved() const {
+  if (row_.flags & IndexedRow::acts || row_.library) return 0;
+  uint64_t total = 0;
+  for (const Operand& operand : operands_) {
+    total += std::min<uint64_t>(steps() * size_bytes(operand.element), operand.storage_bytes);
+  }
+  return total;
+}
+
 void Indexed::run() {
   if (steps() == 0) return;
   merge();
@@ -198,13 +187,15 @@ void Indexed::run() {
   spec.index_count = targets_.size();
   spec.rank = sizes_.size();
   spec.compute = static_cast<uint8_t>(compute_type(kernel_dtype(compute_, row_.name)));
+  Part parts[kMaxIndexedOperands];  // any element of a storage may be reached
+  for (size_t i = 0; i < operands_.size(); ++i) parts[i] = {operands_[i].buffer, 0, operands_[i].storage_bytes, 0};
+  bind_pages(row_.name, launch, {parts, operands_.size()}, spec.reports() ? 1 : 0);
+  launch.bytes = bytes_moved();
   for (size_t i = 0; i < operands_.size(); ++i) {
     spec.elements |= static_cast<uint32_t>(operands_[i].element) << (4 * i);
-    const auto [first, windows] = bind_windows(launch, operands_[i].buffer);
-    spec.bindings |= first << (4 * i);
-    spec.windows[i / 2] |= windows << (i % 2 * 4);
+    spec.bindings |= parts[i].binding << (4 * i);
+    spec.binding_count = std::max<uint32_t>(spec.binding_count, parts[i].binding + 1);
   }
-  spec.binding_count = launch.binding_count;
   int64_t steps = elements;
   const auto out_bytes = static_cast<int64_t>(size_bytes(operands_[0].element));
   IndexedStore store = IndexedStore::elements;
@@ -230,12 +221,6 @@ void Indexed::run() {
   spec.still = spec.run > 1 && spec.index_count > 0 &&
                std::all_of(operands_.end() - spec.index_count, operands_.end(),
                            [](const auto& operand) { return operand.strides[0] == 0; });
-  const bool is_atomic = store == IndexedStore::exchange || store == IndexedStore::atomics;
-  const uint32_t bindings = launch.binding_count + spec.reports();
-  TORCH_CHECK(bindings <= std::min(kMaxBindings, runtime().device.limits.maxStorageBuffersPerShaderStage) &&
-                  !(is_atomic && spec.window_count(0) > 1),
-              "webgpu: ", row_.name, ": a tensor of ", operands_[0].buffer->size_bytes,
-              " bytes is too large for the adapter's maxStorageBufferBindingSize, ", max_binding_bytes(), " bytes");
   const IndexedParams at(spec);
   launch.param_words = at.extra() + kWordsPerIndex * targets_.size() + extra_.size();
   TORCH_CHECK(launch.param_words <= kParamWords, "webgpu: ", row_.name, " has too many dimensions: ", sizes_.size());
@@ -245,7 +230,6 @@ void Indexed::run() {
   params[IndexedParams::kReporter] = 0;
   params[IndexedParams::kSteps] = static_cast<uint32_t>(steps);
   params[IndexedParams::kChunk] = chunk;
-  params[IndexedParams::kWindowBytes] = static_cast<uint32_t>(max_binding_bytes());
   params[IndexedParams::kElements] = static_cast<uint32_t>(elements);
   for (size_t dim = 0; dim < sizes_.size(); ++dim) params[at.size(dim)] = static_cast<uint32_t>(sizes_[dim]);
   for (size_t i = 0; i < operands_.size(); ++i) {

@@ -35,6 +35,7 @@ class Indexed {
  private:
   struct Operand {
     const Buffer* buffer;
+    uint64_t storage_bytes;
     Element element;
     int64_t offset;
     c10::SmallVector<int64_t, 6> strides;  // innermost first
@@ -48,6 +49,7 @@ class Indexed {
   void widen();
   bool is_dense(const Operand& operand) const;
   int64_t steps() const;
+  uint64_t bytes_moved() const;
 
   const IndexedRow& row_;
   const at::ScalarType compute_;

@@ -23,6 +23,7 @@ const Target& target() {
       result.subgroup = 0;
     }
     result.subgroup_directive = !device.api.is_wgpu_native();
+    result.page_bytes = static_cast<uint32_t>(max_binding_bytes());
     return result;
   }();
   return traits;
@@ -30,8 +31,13 @@ const Target& target() {
 
 // Offsets in a kernel are 32-bit, so a window never exceeds 2 GiB.
 uint64_t max_binding_bytes() {
-  static const uint64_t limit =
-      std::min<uint64_t>(runtime().device.limits.maxStorageBufferBindingSize, uint64_t{1} << 31) & ~uint64_t{255};
+  static const uint64_t limit = [] {
+    uint64_t most = std::min<uint64_t>(runtime().device.limits.maxStorageBufferBindingSize, uint64_t{1} << 31);
+    if (const char* lower = std::getenv("TORCH_WEBGPU_TEST_BINDING_BYTES")) {
+      most = std::clamp<uint64_t>(std::strtoull(lower, nullptr, 10), kWindowBytes, most);
+    }
+    return most & ~(kWindowBytes - 1);
+  }();
   return limit;
 }
 

@@ -31,6 +31,7 @@ enum class Family : uint64_t {
 };
 
 const Target& target();
+// The most that one binding holds. TORCH_WEBGPU_TEST_BINDING_BYTES lowers it, so that small tensors are split too.
 uint64_t max_binding_bytes();
 
 // Splits `steps` over workgroups that each loop over a chunk: few fat ones on a software adapter, many on a GPU.
@@ -54,10 +55,13 @@ inline uint32_t bind(Launch& launch, const Buffer* buffer) {
 template <class Spec>
 void set_key(Launch& launch, Family family, const Spec& spec) {
   static_assert(sizeof(Spec) <= 24 && std::is_trivially_copyable_v<Spec>);
-  launch.key.words = {};
-  launch.key.words[0] = static_cast<uint64_t>(family);
+  const uint64_t pages = launch.key.words[0] & ~uint64_t{255};  // see pages_of
+  launch.key.words = {static_cast<uint64_t>(family) | pages};
   std::memcpy(&launch.key.words[1], &spec, sizeof(Spec));
 }
+
+// How many bindings hold each array of the kernel, as bind_pages (families/windows.h) leaves it above the family.
+inline Pages pages_of(const Launch& launch) { return {launch.key.words[0] >> 8}; }
 
 template <class Spec>
 Spec spec_of(const Launch& launch) {

@@ -69,7 +69,7 @@ bool MultiTensor::describe(c10::ArrayRef<at::Tensor> operands, uint32_t singles,
     const auto bytes = static_cast<int64_t>(tensor.element_size());
     if (bytes != 4 && bytes != 2) return false;
     const Buffer* buffer = buffer_of(tensor);
-    if (buffer->size_bytes > max_binding_bytes()) return false;
+    if (tensor.storage().nbytes() > max_binding_bytes()) return false;
     const int64_t offset = (static_cast<const char*>(tensor.const_data_ptr()) - buffer->address) / bytes;
     auto& operand = spec.operands[i];
     operand.single = singles >> i & 1;
@@ -204,7 +204,12 @@ void MultiTensor::flush() {
     for (const Buffer* buffer : column) launch.bindings[launch.binding_count++] = {buffer, 0, 0};
   }
   uint64_t steps = 0;
-  for (const Entry& entry : entries_) steps += (uint64_t{entry.elements} + 3) / 4;
+  for (const Entry& entry : entries_) {
+    steps += (uint64_t{entry.elements} + 3) / 4;
+    for (uint32_t i = 0; i < kMultiOperands; ++i) {
+      if (entry.buffers[i]) launch.bytes += uint64_t{entry.sizes[i]} * size_bytes(spec_.operands[i].dtype);
+    }
+  }
   uint64_t chunk = chunk_ ? chunk_ : chunks_of(steps, target().workgroup).chunk, groups = 0;
   const auto chunks = [&](const Entry& entry) { return ((uint64_t{entry.elements} + 3) / 4 + chunk - 1) / chunk; };
   do {

@@ -13,7 +13,7 @@ namespace {
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<NormSpec>(launch);
-  return {label_norm(spec), print_norm(spec, target())};
+  return {label_norm(spec), print_norm(spec, target(), pages_of(launch))};
 }
 
 using Operands = std::array<at::Tensor, kNormOperands>;
@@ -44,10 +44,13 @@ Chunks grid_of(int64_t rows, int64_t length, const NormSpec& spec) {
   return {static_cast<uint32_t>(up(rows, chunk)), static_cast<uint32_t>(chunk)};
 }
 
-// The first rows, then the rest, where each row has statistics of its own.
-void halve_rows(NormKind kind, const NormRows& norm, const Operands& operands) {
-  if (norm.share != 1 || norm.period != 0 || norm.rows == 1) throw_too_large(norm.name, widest(operands));
-  const int64_t half = half_of(norm.rows);
+// Rows are cut where the means that they use begin again.
+int64_t rows_of_means(const NormRows& norm) { return norm.share * std::max<int64_t>(norm.period, 1); }
+bool can_halve(const NormRows& norm) { return norm.rows > rows_of_means(norm); }
+
+// The first rows, then the rest.
+void halve_rows(NormKind kind, const NormRows& norm) {
+  const int64_t unit = rows_of_means(norm), half = half_of(norm.rows / unit) * unit;
   for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, norm.rows - half}}) {
     const auto some = [&, begin = begin, count = count](const at::Tensor& tensor, int64_t length) {
       if (!tensor.defined()) return tensor;
@@ -57,7 +60,11 @@ void halve_rows(NormKind kind, const NormRows& norm, const Operands& operands) {
     NormRows part = norm;
     part.rows = count;
     for (at::Tensor* wide : {&part.out, &part.x, &part.grad}) *wide = some(*wide, norm.length);
-    for (at::Tensor* narrow : {&part.mean, &part.scale, &part.total, &part.moment}) *narrow = some(*narrow, 1);
+    for (at::Tensor* narrow : {&part.scale, &part.total, &part.moment}) *narrow = some(*narrow, 1);
+    if (norm.period == 0 && part.mean.defined()) {
+      part.mean = at::native::as_strided_tensorimpl(part.mean, {count / norm.share}, {1},
+                                                    part.mean.storage_offset() + begin / norm.share);
+    }
     norm_rows(kind, part);
   }
 }
@@ -87,8 +94,8 @@ void norm_rows(NormKind kind, const NormRows& norm) {
     if (operands[i].defined()) parts[i] = part_of(operands[i]);
   }
   if (!bind_parts(launch, parts)) {
-    halve_rows(kind, norm, operands);
-    return;
+    if (can_halve(norm)) return halve_rows(kind, norm);
+    bind_pages(norm.name, launch, parts);
   }
   uint32_t* params = launch.params;
   for (uint32_t i = 0; i < kNormOperands; ++i) {

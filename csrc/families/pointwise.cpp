@@ -113,6 +113,7 @@ class Elementwise {
       if (!bind_windows(iterator, launch, spec, places)) return false;
     }
     spec.binding_count = launch.binding_count;
+    launch.bytes = bytes_moved(iterator, places);
 
     const uint64_t elements = iterator.numel();
     const bool quads = choose_quads(iterator, spec, places);
@@ -167,6 +168,20 @@ class Elementwise {
     set_key(launch, Family::pointwise, spec);
     launch.print = &print;
     return true;
+  }
+
+  // Each element that an operand has, once: not again where it is broadcast.
+  static uint64_t bytes_moved(const at::TensorIteratorBase& iterator, const Place* places) {
+    uint64_t total = 0;
+    for (int i = 0; i < iterator.ntensors(); ++i) {
+      if (places[i].bytes == 0) continue;
+      uint64_t bytes = places[i].bytes;
+      for (int dim = 0; dim < iterator.ndim(); ++dim) {
+        if (iterator.strides(i)[dim] != 0) bytes *= iterator.shape()[dim];
+      }
+      total += bytes;
+    }
+    return total;
   }
 
   static bool is_contiguous(const at::TensorIteratorBase& iterator, int operand) {

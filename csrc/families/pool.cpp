@@ -53,7 +53,7 @@ bool max_pool_rows(const Windows& windows, const at::Tensor& inner, const at::Te
   const auto& [kernel, step, padding, dilation] =
       std::tie(windows.kernel, windows.step, windows.padding, windows.dilation);
   if (windows.kind != Windows::Kind::strided || inner.scalar_type() != at::kFloat || dilation[0] != 1) return false;
-  if (!is_plain(inner) || !is_plain(outer) || !is_plain(places)) return false;
+  if (!inner.is_contiguous() || !outer.is_contiguous() || !places.is_contiguous()) return false;
   if (!begins_quad(inner) || buffer_of(inner) == buffer_of(outer)) return false;
   const int64_t width = outer.size(4), quads = (width + 3) / 4;
   const bool whole = width % 4 == 0 && begins_quad(outer) && begins_quad(places);

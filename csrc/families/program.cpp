@@ -12,7 +12,7 @@ namespace {
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<ProgramSpec>(launch);
-  return {label_program(spec), print_program(spec, target())};
+  return {label_program(spec), print_program(spec, target(), pages_of(launch))};
 }
 
 int64_t ceil_div(int64_t value, int64_t by) { return (value + by - 1) / by; }
@@ -75,8 +75,7 @@ void run(const Program& program, at::ScalarType compute, Tasks tasks, std::initi
       parts[i] = part_of(nothing);
     }
   }
-  if (!bind_parts(launch, {parts, operands.size()}))
-    throw_too_large(program.name, widest(at::ArrayRef<at::Tensor>(used, operands.size())));
+  bind_pages(program.name, launch, {parts, operands.size()});
   for (size_t i = 0; i < operands.size(); ++i) {
     words[ProgramParams::kOffsets + i] = 0;
     spec.operands[i].binding = kAbsent;

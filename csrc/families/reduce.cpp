@@ -54,6 +54,7 @@ struct Pass {
   Binding input{}, output{}, second{};
   int64_t input_offset, output_offset, second_offset = 0;
   int64_t splits = 1, total;
+  uint64_t bytes = 0;
   float scalar = 0;
   Dims kept, reduced;
   at::Tensor nothing;  // in place of an input without memory, of which nothing is read
@@ -138,6 +139,7 @@ struct Pass {
     launch.binding_count = spec.row->second && !spec.writes_parts ? 3 : 2;
     for (uint32_t i = 0; i < launch.binding_count; ++i) launch.windowed |= launch.bindings[i].size_bytes != 0;
     launch.param_words = at.words();
+    launch.bytes = bytes;
     const auto [groups, chunk] = grid();
     launch.grid[0] = groups;
     uint32_t* params = launch.params;
@@ -182,6 +184,7 @@ struct Pass {
     spec.grouped = spec.quads = spec.edges = 0;
     input = {parts, 0, 0};
     input_offset = 0;
+    bytes = uint64_t{4} * accumulator_words(*spec.row, static_cast<Compute>(spec.compute)) * count(kept) * length();
     dispatch();
   }
 };
@@ -252,6 +255,7 @@ struct Reduction {
     TORCH_CHECK(pass.total < (int64_t{1} << 32) && count(kept) < (int64_t{1} << 32), "webgpu: ", row.name,
                 ": more than 2^32 elements");
     if (pass.total == 0) pass.reduced = {{0, 0, 0}};
+    pass.bytes = input.nbytes() + output.nbytes() + (row.second ? second.nbytes() : 0);
     pass.spec.row = &row;
     pass.spec.input = static_cast<uint8_t>(kernel_dtype(input.scalar_type(), row.name));
     pass.spec.output = static_cast<uint8_t>(kernel_dtype(output.scalar_type(), row.name));
@@ -292,15 +296,38 @@ struct Reduction {
     return parts;
   }
 
+  // The first positions along all reduced dimensions.
+  at::Tensor first_slice() const {
+    at::Tensor slice = input;
+    for (int64_t dim = 0; dim < input.dim(); ++dim) {
+      if (reduced[dim]) slice = slice.narrow(dim, 0, 1);
+    }
+    return slice;
+  }
+
+  // Whether a binding holds a tensor of these sizes and strides at any offset: bindings begin at multiples of 256
+  // bytes.
+  static bool fits(const at::Tensor& slice) {
+    const Part part = part_of(slice);
+    return part.end - part.begin + 2 * kWindowBytes <= max_binding_bytes();
+  }
+
+  // Splits the outputs, or where all of them fit a binding with one slice of the input, the reduced dimensions.
   void halve() const {
-    const at::Tensor& large = !bound(input) ? input : !bound(output) ? output : second;
+    if (finds_index() && !input.is_contiguous()) {  // indices count through the reduced dimensions in order
+      Reduction dense = *this;
+      dense.input = input.contiguous();
+      return dense.run();
+    }
+    const bool outputs_fit = bound(output) && (!row.second || bound(second));
+    const at::Tensor slice = first_slice(), large = !fits(slice) ? slice : !bound(output) ? output : second;
+    if (outputs_fit && fits(slice)) return join_slices();
     const int64_t wide = widest_dim(large);
     if (wide < 0) throw_too_large(row.name, large);
     int64_t dim = wide;
-    if (!large.is_same(input)) {
+    if (!large.is_same(slice)) {
       for (dim = 0; reduced[dim] || output_dim(dim) != wide;) ++dim;
     }
-    if (reduced[dim]) return join_halves(dim);
     const int64_t size = input.size(dim), half = half_of(size);
     for (const auto& [begin, length] : {std::pair{int64_t{0}, half}, {half, size - half}}) {
       Reduction part = *this;
@@ -312,16 +339,13 @@ struct Reduction {
   }
 
   // Accumulators of so many slices that each fits a binding, and then their sum.
-  void join_halves(int64_t dim) const {
-    bool first = true;  // of the reduced dimensions, which indices count through in order
-    for (int64_t d = 0; d < dim; ++d) first &= !reduced[d] || input.size(d) == 1;
-    if (finds_index() && !first) throw_too_large(row.name, input);
+  void join_slices() const {
     std::vector<at::Tensor> slices;
-    gather_parts(dim, 0, slices);
+    gather_parts(0, slices);
     const at::Tensor parts = at::cat(slices, 1);
     Pass pass;
     Reduction slice = *this;
-    slice.input = input.narrow(dim, 0, 1);
+    slice.input = first_slice();
     if (!slice.prepare(pass)) throw_too_large(row.name, output);
     pass.spec.quads = pass.spec.edges = pass.spec.columns = 0;
     pass.kept.clear();
@@ -334,26 +358,33 @@ struct Reduction {
     pass.join_parts(buffer_of(parts));
   }
 
-  void gather_parts(int64_t dim, int64_t base, std::vector<at::Tensor>& slices) const {
+  // `base` is the index of the first element in the whole.
+  void gather_parts(int64_t base, std::vector<at::Tensor>& slices) const {
     Pass pass;
     if (!prepare(pass)) {
+      at::Tensor along = input;
+      for (int64_t d = 0; d < input.dim(); ++d) {
+        if (!reduced[d]) along = along.narrow(d, 0, 1);
+      }
+      const int64_t dim = widest_dim(along);
+      if (dim < 0) throw_too_large(row.name, input);
       const int64_t size = input.size(dim), half = half_of(size);
-      if (size == 1) throw_too_large(row.name, input);
+      int64_t inner = 1;
+      for (int64_t d = dim + 1; d < input.dim(); ++d) inner *= reduced[d] ? input.size(d) : 1;
       for (const auto& [begin, length] : {std::pair{int64_t{0}, half}, {half, size - half}}) {
         Reduction part = *this;
         part.input = input.narrow(dim, begin, length);
-        part.gather_parts(dim, base + begin, slices);
+        part.gather_parts(base + begin * inner, slices);
       }
       return;
     }
     slices.push_back(write_parts(pass));
     if (!finds_index() || base == 0) return;
-    int64_t inner = 1, word = 0;
-    for (int64_t d = dim + 1; d < input.dim(); ++d) inner *= reduced[d] ? input.size(d) : 1;
+    int64_t word = 0;
     for (const char* field = row.fields; *field && *field != 'u'; ++field) {
       word += *field == 'T' && compute_type(kernel_dtype(compute, row.name)) == Compute::i64 ? 2 : 1;
     }
-    slices.back().select(2, word).add_(base * inner);
+    slices.back().select(2, word).add_(base);
   }
 };
 

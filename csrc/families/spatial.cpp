@@ -10,10 +10,6 @@ at::Tensor five_dims(at::Tensor tensor, int64_t spatial) {
   return tensor;
 }
 
-bool is_plain(const at::Tensor& tensor) {
-  return tensor.is_contiguous() && buffer_of(tensor)->size_bytes <= max_binding_bytes();
-}
-
 Spatial& Spatial::operand(const at::Tensor& tensor, Reach reach, bool bits) {
   operands_.push_back({tensor, reach, bits});
   return *this;

@@ -25,8 +25,6 @@ struct SpatialRow {
 // As [batch, channels, depth, height, width], with ones in front of the spatial dimensions where there are fewer.
 at::Tensor five_dims(at::Tensor tensor, int64_t spatial);
 
-// For kernels that walk by place: dense, and in one binding.
-bool is_plain(const at::Tensor& tensor);
 inline bool begins_quad(const at::Tensor& tensor) { return tensor.storage_offset() % 4 == 0; }
 
 class Spatial {

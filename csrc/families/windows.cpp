@@ -1,11 +1,18 @@
 #include "families/windows.h"
 
 #include <c10/util/Exception.h>
+#include <c10/util/SmallVector.h>
 #include <c10/util/StringUtil.h>
 
 #include <algorithm>
 
 namespace torch_webgpu {
+namespace {
+
+constexpr uint64_t kMaxPages = 16;        // of an array: four bits of the key
+constexpr uint64_t kMaxPagedArrays = 14;  // what the key has room for
+
+}  // namespace
 
 Part part_of(const at::Tensor& tensor) {
   const Buffer* buffer = buffer_of(tensor);
@@ -18,6 +25,8 @@ Part part_of(const at::Tensor& tensor) {
 
 bool bind_parts(Launch& launch, std::span<Part> parts) {
   const uint64_t limit = max_binding_bytes();
+  launch.bytes = 0;
+  for (const Part& part : parts) launch.bytes += part.end - part.begin;
   const auto is_whole = [&](const Part& part) { return !part.buffer || part.buffer->size_bytes <= limit; };
   if (std::all_of(parts.begin(), parts.end(), is_whole)) [[likely]] {
     for (Part& part : parts) {
@@ -64,6 +73,48 @@ bool bind_parts(Launch& launch, std::span<Part> parts) {
     part.binding = index;
   }
   return true;
+}
+
+void bind_pages(const char* op, Launch& launch, std::span<Part> parts, uint32_t reserved) {
+  if (bind_parts(launch, parts)) return;
+  const uint64_t limit = max_binding_bytes();
+  struct Array {
+    const Buffer* buffer;
+    uint64_t begin, end;
+  };
+  c10::SmallVector<Array, 8> arrays;
+  for (Part& part : parts) {
+    if (!part.buffer) continue;
+    part.binding = 0;
+    while (part.binding < arrays.size() && arrays[part.binding].buffer != part.buffer) ++part.binding;
+    if (part.binding == arrays.size()) arrays.push_back({part.buffer, ~uint64_t{0}, 0});
+    Array& array = arrays[part.binding];
+    array.begin = std::min(array.begin, part.begin & ~(kWindowBytes - 1));
+    array.end = std::max(array.end, (part.end + 15) & ~uint64_t{15});
+  }
+  uint64_t more = 0, bindings = reserved, largest = 0;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const uint64_t bytes = arrays[i].end - arrays[i].begin, count = std::max<uint64_t>((bytes + limit - 1) / limit, 1);
+    largest = std::max(largest, bytes);
+    bindings += count;
+    more |= (count - 1) << (4 * i);
+    if (count > kMaxPages || i >= kMaxPagedArrays) bindings = kMaxBindings + 1;
+  }
+  const uint32_t most = std::min(kMaxBindings, runtime().device.limits.maxStorageBuffersPerShaderStage);
+  TORCH_CHECK(bindings <= most, "webgpu: ", op, ": a tensor of ", largest,
+              " bytes takes more bindings than the adapter has: ", most, " of ", limit,
+              " bytes (maxStorageBuffersPerShaderStage and maxStorageBufferBindingSize)");
+  for (const Array& array : arrays) {
+    for (uint64_t begin = array.begin; begin == array.begin || begin < array.end; begin += limit) {
+      launch.bindings[launch.binding_count++] = {array.buffer, static_cast<uint32_t>(begin / kWindowBytes),
+                                                 std::min(limit, array.end - begin)};
+    }
+  }
+  for (Part& part : parts) {
+    if (part.buffer) part.begin = arrays[part.binding].begin;
+  }
+  launch.windowed = true;
+  launch.key.words[0] |= more << 8;
 }
 
 bool fits_binding(const at::Tensor& tensor) {

@@ -1,5 +1,5 @@
 // Bindings of the parts of buffers that operands span, where a buffer is larger than one binding may be. A launcher
-// whose operands do not fit halves its work and tries again.
+// whose operands do not fit halves its work and tries again, or binds what is too large in pages.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <c10/util/ArrayRef.h>
@@ -19,9 +19,14 @@ struct Part {
 // All that a tensor spans, whatever its strides.
 Part part_of(const at::Tensor& tensor);
 
-// Binds all parts, those of one buffer by one binding where they overlap. False, with nothing bound, if that is not
-// possible.
+// Binds all parts, and counts their bytes as those of the launch; those of one buffer by one binding where they
+// overlap. False, with nothing bound, if that is not possible.
 bool bind_parts(Launch& launch, std::span<Part> parts);
+
+// The same, but a part that no binding holds takes several, which the kernel sees as the pages of one array: `binding`
+// is then the number of the array. An error that names `op` where the adapter binds too few. `reserved` further
+// bindings stay free.
+void bind_pages(const char* op, Launch& launch, std::span<Part> parts, uint32_t reserved = 0);
 
 // A tensor's offset from where its binding begins, in elements.
 inline int64_t offset_in(const Part& part, const at::Tensor& tensor) {

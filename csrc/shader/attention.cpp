@@ -24,8 +24,8 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
 class Printer {
  public:
-  Printer(const AttentionSpec& spec, const Target& target)
-      : spec_(spec), source_(target), target_(target), kind_(static_cast<AttentionKind>(spec.kind)) {}
+  Printer(const AttentionSpec& spec, const Target& target, Pages pages)
+      : spec_(spec), source_(target, pages), target_(target), kind_(static_cast<AttentionKind>(spec.kind)) {}
 
   std::string print() {
     bind();
@@ -54,7 +54,8 @@ class Printer {
   DType dtype(uint32_t i) const { return static_cast<DType>(spec_.operands[i].dtype); }
   bool is_tiled() const { return kind_ != AttentionKind::combine && kind_ != AttentionKind::backward_mask; }
   Memory memory(uint32_t i) const {
-    return {"m" + std::to_string(spec_.operands[i].binding), size_bytes(dtype(i)), array_of(i)};
+    const uint32_t binding = spec_.operands[i].binding;
+    return {"m" + std::to_string(binding), size_bytes(dtype(i)), array_of(i), source_.is_paged(binding)};
   }
   // An operand that is walked in quads is bound as such; what is bound to two operands is bound alike.
   std::string array_of(uint32_t i) const {
@@ -181,7 +182,9 @@ class Printer {
 
 }  // namespace
 
-std::string print_attention(const AttentionSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+std::string print_attention(const AttentionSpec& spec, const Target& target, Pages pages) {
+  return Printer(spec, target, pages).print();
+}
 
 std::string label_attention(const AttentionSpec& spec) {
   const auto value = spec.operands[static_cast<uint32_t>(AttentionOperand::value)];

@@ -53,7 +53,7 @@ struct AttentionParams {
                             kWords = kElementStrides + kAttentionWalked;
 };
 
-std::string print_attention(const AttentionSpec& spec, const Target& target);
+std::string print_attention(const AttentionSpec& spec, const Target& target, Pages pages = {});
 std::string label_attention(const AttentionSpec& spec);
 
 }  // namespace torch_webgpu

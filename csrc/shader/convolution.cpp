@@ -9,9 +9,9 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
 class Printer {
  public:
-  Printer(const ConvolutionSpec& spec, const Target& target)
+  Printer(const ConvolutionSpec& spec, const Target& target, Pages pages)
       : spec_(spec),
-        source_(target),
+        source_(target, pages),
         target_(target),
         form_(static_cast<ConvolutionForm>(spec.form)),
         compute_(compute_type(dtype(kOut))) {}
@@ -32,14 +32,15 @@ class Printer {
     }
     print_params();
     if (spec_.quads) {
-      source_.print("fn load_quad(at: u32) -> vec4<f32> { return " + memory(kX) + "[at / 4u]; }\n" +
-                    "fn load_x(at: u32) -> f32 { return " + memory(kX) + "[at / 4u][at % 4u]; }\n");
+      const std::string quad = quads(kX).element("at / 4u");
+      source_.print("fn load_quad(at: u32) -> vec4<f32> { return " + quad + "; }\n" +
+                    "fn load_x(at: u32) -> f32 { return " + quad + "[at % 4u]; }\n");
     } else {
       print_load("load_x", kX);
     }
     print_store();
     if (spec_.packed) {
-      source_.print("fn load_weight(at: u32) -> vec4<f32> { return " + memory(kRow) + "[at]; }\n");
+      source_.print("fn load_weight(at: u32) -> vec4<f32> { return " + quads(kRow).element("at") + "; }\n");
     } else {
       print_load("load_row", kRow);
     }
@@ -53,7 +54,10 @@ class Printer {
  private:
   DType dtype(ConvolutionOperand operand) const { return static_cast<DType>(spec_.dtype[operand]); }
   uint32_t binding(ConvolutionOperand operand) const { return spec_.binding[operand]; }
-  std::string memory(ConvolutionOperand operand) const { return "m" + std::to_string(binding(operand)); }
+  Memory memory(ConvolutionOperand operand, uint32_t bytes, const std::string& array) const {
+    return {"m" + std::to_string(binding(operand)), bytes, array, source_.is_paged(binding(operand))};
+  }
+  Memory quads(ConvolutionOperand operand) const { return memory(operand, 16, "vec4<f32>"); }
 
   void print_store() {
     if (const EpilogueText* text = spec_.epilogue) {
@@ -62,9 +66,10 @@ class Printer {
                         ? text->fours + "\nfn store_quad(at: u32, value: vec4<f32>) { epilogue_four(at, value); }\n"
                         : text->elements + "\nfn store(at: u32, value: T) { epilogue(at, value); }\n");
     } else if (spec_.quads) {
-      source_.print("fn store_quad(at: u32, value: vec4<f32>) { " + memory(kOut) + "[at / 4u] = value; }\n");
+      source_.print("fn store_quad(at: u32, value: vec4<f32>) { " + quads(kOut).assign("at / 4u", "value") + " }\n");
     } else {
-      source_.print("fn store(at: u32, value: T) { " + memory(kOut) + "[at] = value; }\n");
+      const std::string stored = memory(kOut, size_bytes(dtype(kOut)), wgsl_type(compute_)).assign("at", "value");
+      source_.print("fn store(at: u32, value: T) { " + stored + " }\n");
     }
   }
 
@@ -106,7 +111,7 @@ class Printer {
   }
 
   void print_load(const char* name, ConvolutionOperand operand) {
-    const Memory buffer{memory(operand), size_bytes(dtype(operand))};
+    const Memory buffer = memory(operand, size_bytes(dtype(operand)), "u32");
     source_.use(compute_type(dtype(operand)));
     source_.print(std::string("fn ") + name + "(at: u32) -> T { return " +
                   from_raw(dtype(operand), compute_, buffer.load("at")) + "; }\n");
@@ -122,8 +127,8 @@ class Printer {
 
 }  // namespace
 
-std::string print_convolution(const ConvolutionSpec& spec, const Target& target) {
-  return Printer(spec, target).print();
+std::string print_convolution(const ConvolutionSpec& spec, const Target& target, Pages pages) {
+  return Printer(spec, target, pages).print();
 }
 
 std::string label_convolution(const ConvolutionSpec& spec) {

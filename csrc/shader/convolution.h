@@ -58,7 +58,7 @@ constexpr ConvolutionAxes kConvolutionAxes[] = {{"out_size", "u32"}, {"phase_siz
 static_assert(sizeof(ConvolutionParams) <= 4 * kEpilogueWords);
 static_assert(sizeof(ConvolutionParams) == 4 * (std::size(kConvolutionWords) + 3 * std::size(kConvolutionAxes)));
 
-std::string print_convolution(const ConvolutionSpec& spec, const Target& target);
+std::string print_convolution(const ConvolutionSpec& spec, const Target& target, Pages pages = {});
 std::string label_convolution(const ConvolutionSpec& spec);
 
 }  // namespace torch_webgpu

@@ -15,11 +15,12 @@ DType dtype(Element element) { return static_cast<DType>(element); }
 
 class Printer {
  public:
-  Printer(const IndexedSpec& spec, const Target& target)
+  Printer(const IndexedSpec& spec, const Target& target, Pages pages)
       : spec_(spec),
         row_(*spec.row),
         params_(spec),
-        source_(target),
+        source_(target, pages),
+        pages_(pages),
         workgroup_(target.workgroup),
         compute_(static_cast<Compute>(spec.compute)),
         store_(static_cast<IndexedStore>(spec.store)) {}
@@ -27,7 +28,7 @@ class Printer {
   std::string print() {
     for (uint32_t binding = 0; binding < spec_.binding_count; ++binding) source_.bind(binding, array_of(binding));
     if (spec_.reports()) {
-      const std::string status = std::to_string(spec_.binding_count);
+      const std::string status = std::to_string(pages_.first(spec_.binding_count));
       source_.print("@group(0) @binding(" + status + ") var<storage, read_write> status: array<atomic<u32>>;\n" +
                     "const WRAPS = " + (row_.flags & IndexedRow::wraps ? "true" : "false") + ";\n");
       source_.use("indexed");
@@ -41,12 +42,12 @@ class Printer {
     source_.print("fn x(i: u32) -> u32 { let w = " + number(params_.extra() + kWordsPerIndex * spec_.index_count) +
                   " + i; return given[w / 4u][w % 4u]; }\n");
     for (uint32_t i = 0; i < spec_.operand_count; ++i) {
-      if (spec_.window_count(i) > 1) print_windows(i);
       print_load(i);
     }
     print_constant();
     if (row_.library) print_library();
     if (acts()) print_store();
+    if (acts() && row_.flags & IndexedRow::raw) print_setters();
     print_step();
     print_main();
     return source_.text();
@@ -88,38 +89,14 @@ class Printer {
     if (is_atomic(binding)) return "atomic<u32>";
     uint32_t size = 0;  // of all elements in it, or 4
     for (uint32_t i = 0; i < spec_.operand_count; ++i) {
-      const uint32_t first = spec_.binding(i), count = spec_.window_count(i);
-      if (first <= binding && binding < first + count) size = size == 0 || size == bytes(i) ? bytes(i) : 4;
+      if (spec_.binding(i) == binding) size = size == 0 || size == bytes(i) ? bytes(i) : 4;
     }
     return size == 16 ? "vec4<u32>" : size == 8 ? "vec2<u32>" : "u32";
   }
 
-  // A buffer larger than one binding lies in several, in a row.
-  void print_windows(uint32_t operand) {
-    const std::string name = std::to_string(operand), type = array_of(spec_.binding(operand)),
-                      window = param(IndexedParams::kWindowBytes) + (type == "u32"         ? " / 4u"
-                                                                     : type == "vec2<u32>" ? " / 8u"
-                                                                                           : " / 16u");
-    std::string fetch = "fn fetch" + name + "(at: u32) -> " + type + " {\n  let w = " + window + ";\n",
-                put = "fn put(at: u32, value: " + type + ") {\n  let w = " + window + ";\n";
-    for (uint32_t i = 0; i < spec_.window_count(operand); ++i) {
-      const std::string memory = "m" + std::to_string(spec_.binding(operand) + i) + "[at - " + number(i) + " * w]",
-                        inside = "at < " + number(i + 1) + " * w";
-      const bool last = i + 1 == spec_.window_count(operand);
-      fetch += last ? "  return " + memory + ";\n}\n" : "  if (" + inside + ") { return " + memory + "; }\n";
-      put += last ? "  " + memory + " = value;\n}\n" : "  if (" + inside + ") { " + memory + " = value; return; }\n";
-    }
-    source_.print(operand == 0 ? fetch + put : fetch);
-  }
-
   Memory memory(uint32_t operand) const {
     const uint32_t binding = spec_.binding(operand);
-    Memory result{"m" + std::to_string(binding), bytes(operand), array_of(binding)};
-    if (spec_.window_count(operand) > 1) {
-      result.fetch = "fetch" + std::to_string(operand);
-      result.put = "put";  // of operand 0, the only one that is stored to
-    }
-    return result;
+    return {"m" + std::to_string(binding), bytes(operand), array_of(binding), source_.is_paged(binding)};
   }
 
   std::string type_of(uint32_t operand) const {
@@ -151,6 +128,15 @@ class Printer {
     const std::string raw = out.alone(stored("value"));
     source_.print("fn store(at: u32, value: V) {\n" +
                   (store_ == IndexedStore::exchange ? out.exchange("at", raw) : out.store("at", raw)) + "}\n");
+  }
+
+  // Words of operands beside the output, for rows that keep counts there.
+  void print_setters() {
+    for (uint32_t i = 1; i < spec_.operand_count; ++i) {
+      if (bytes(i) != 4) continue;
+      source_.print("fn set" + std::to_string(i) + "(at: u32, value: u32) { " + memory(i).assign("at", "value") +
+                    " }\n");
+    }
   }
 
   // Coordinates and places of a step, as variables.
@@ -273,6 +259,7 @@ class Printer {
   const IndexedRow& row_;
   const IndexedParams params_;
   ShaderSource source_;
+  const Pages pages_;
   const uint32_t workgroup_;
   const Compute compute_;
   const IndexedStore store_;
@@ -295,7 +282,9 @@ uint32_t size_bytes(Element element) {
   return 1u << (static_cast<uint32_t>(element) - static_cast<uint32_t>(Element::raw1));
 }
 
-std::string print_indexed(const IndexedSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+std::string print_indexed(const IndexedSpec& spec, const Target& target, Pages pages) {
+  return Printer(spec, target, pages).print();
+}
 
 std::string label_indexed(const IndexedSpec& spec) {
   std::string label = std::string(spec.row->name) + "(";

@@ -51,23 +51,22 @@ struct IndexedSpec {
   uint8_t compute : 2;
   uint8_t store : 2;
   uint8_t rank : 7;
-  uint8_t still : 1;   // indices are the same for all of a run
-  uint8_t run;         // neighbours along the innermost dimension per invocation: they share the way to their places
-  uint8_t windows[4];  // 4 bits per operand: bindings in a row that its buffer takes, where one cannot hold it
+  uint8_t still : 1;  // indices are the same for all of a run
+  uint8_t run;        // neighbours along the innermost dimension per invocation: they share the way to their places
+  uint8_t unused[4];
 
   Element element(uint32_t operand) const { return static_cast<Element>((elements >> (4 * operand)) & 15u); }
   bool reports() const { return index_count > 0 || (row->flags & IndexedRow::checks); }
   uint32_t binding(uint32_t operand) const { return (bindings >> (4 * operand)) & 15u; }
-  uint32_t window_count(uint32_t operand) const { return (windows[operand / 2] >> (operand % 2 * 4)) & 15u; }
 };
 static_assert(sizeof(IndexedSpec) == 24);
 
 // Where things are in the parameters, in words. Offsets and strides are in elements.
 struct IndexedParams {
   explicit IndexedParams(const IndexedSpec& spec) : operands(spec.operand_count), rank(spec.rank) {}
-  static constexpr uint32_t kReporter = 0, kSteps = 1, kChunk = 2, kElements = 3, kWindowBytes = 4;
-  uint32_t offset(uint32_t operand) const { return 5 + operand; }
-  uint32_t size(uint32_t dim) const { return 5 + operands + dim; }
+  static constexpr uint32_t kReporter = 0, kSteps = 1, kChunk = 2, kElements = 3;
+  uint32_t offset(uint32_t operand) const { return 4 + operand; }
+  uint32_t size(uint32_t dim) const { return 4 + operands + dim; }
   uint32_t stride(uint32_t operand, uint32_t dim) const { return size(rank * (1 + operand) + dim); }
   uint32_t extra() const { return size(rank * (1 + operands)); }
 
@@ -75,7 +74,7 @@ struct IndexedParams {
 };
 constexpr uint32_t kWordsPerIndex = 3;  // size, stride and dimension of what it indexes: the first extra words
 
-std::string print_indexed(const IndexedSpec& spec, const Target& target);
+std::string print_indexed(const IndexedSpec& spec, const Target& target, Pages pages = {});
 std::string label_indexed(const IndexedSpec& spec);
 
 }  // namespace torch_webgpu

@@ -34,15 +34,26 @@ std::string Memory::mask() const { return bytes == 2 ? "0xffffu" : "0xffu"; }
 std::string Memory::elements_per_word() const { return number(4 / bytes); }
 
 std::string Memory::element(const std::string& index) const {
-  if (!fetch.empty()) return fetch + "(" + index + ")";
+  if (paged) return "fetch_" + name + "(" + index + ")";
   const std::string text = name + "[" + index + "]";
   return array == "atomic<u32>" ? "atomicLoad(&" + text + ")" : text;
 }
 
 std::string Memory::assign(const std::string& index, const std::string& value) const {
-  if (!put.empty()) return put + "(" + index + ", " + value + ");";
+  if (paged) return "put_" + name + "(" + index + ", " + value + ");";
   const std::string text = name + "[" + index + "]";
   return array == "atomic<u32>" ? "atomicStore(&" + text + ", " + value + ");" : text + " = " + value + ";";
+}
+
+std::string Memory::atomic(const std::string& function, const std::string& index, const std::string& value) const {
+  if (!paged) return "atomic" + function + "(&" + name + "[" + index + "], " + value + ")";
+  const auto lower = static_cast<char>(std::tolower(static_cast<unsigned char>(function[0])));
+  return lower + function.substr(1) + "_" + name + "(" + index + ", " + value + ")";
+}
+
+std::string Memory::swap(const std::string& index, const std::string& old, const std::string& value) const {
+  return (paged ? "swap_" + name + "(" + index : "atomicCompareExchangeWeak(&" + name + "[" + index + "]") + ", " +
+         old + ", " + value + ")";
 }
 
 std::string Memory::word(const std::string& index) const {
@@ -91,17 +102,18 @@ std::string Memory::store(const std::string& index, const std::string& raw, cons
     }
     return text;
   }
-  const std::string place = "&" + name + "[" + primary(index) + " / " + elements_per_word() + "]";
-  return indent + "let shift = " + shift_of(index) + ";\n" + let + indent + "atomicAnd(" + place + ", ~(" + mask() +
-         " << shift));\n" + indent + "atomicOr(" + place + ", " + value + " << shift);\n";
+  const std::string at = primary(index) + " / " + elements_per_word();
+  return indent + "let shift = " + shift_of(index) + ";\n" + let + indent +
+         atomic("And", at, "~(" + mask() + " << shift)") + ";\n" + indent + atomic("Or", at, value + " << shift") +
+         ";\n";
 }
 
 std::string Memory::exchange(const std::string& index, const std::string& raw) const {
-  const std::string place = "&" + name + "[" + primary(index) + " / " + elements_per_word() + "]";
+  const std::string at = primary(index) + " / " + elements_per_word();
   return "  let shift = " + shift_of(index) + ";\n  let raw = " + primary(raw) + " << shift;\n  let kept = ~(" +
-         mask() + " << shift);\n  var old = atomicLoad(" + place +
-         ");\n  loop {\n    let result = atomicCompareExchangeWeak(" + place +
-         ", old, (old & kept) | raw);\n    if (result.exchanged) { break; }\n    old = result.old_value;\n  }\n";
+         mask() + " << shift);\n  var old = " + element(at) +
+         ";\n  loop {\n    let result = " + swap(at, "old", "(old & kept) | raw") +
+         ";\n    if (result.exchanged) { break; }\n    old = result.old_value;\n  }\n";
 }
 
 std::string Memory::shifted(const std::string& raw, const std::string& place) const {

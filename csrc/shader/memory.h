@@ -18,9 +18,7 @@ struct Memory {
   std::string name;           // the variable
   uint32_t bytes;             // of an element
   std::string array = "u32";  // what the variable is an array of: u32, vec2<u32>, vec4<u32> or atomic<u32>
-  // Where several bindings hold the buffer, functions fetch(index) and put(index, value) take the place of the
-  // variable.
-  std::string fetch = {}, put = {};
+  bool paged = false;         // functions take the place of the variable (see ShaderSource::bind)
 
   // The raw element at an index. The other bits of its word hold its neighbours, unless it is loaded alone.
   std::string load(const std::string& index) const;
@@ -36,6 +34,10 @@ struct Memory {
   // The array itself: an element of it, and the statement that sets one.
   std::string element(const std::string& index) const;
   std::string assign(const std::string& index, const std::string& value) const;
+  // Calls of an array of atomic<u32>: And, Or or Add, and a compare-exchange whose result has `exchanged` and
+  // `old_value`.
+  std::string atomic(const std::string& function, const std::string& index, const std::string& value) const;
+  std::string swap(const std::string& index, const std::string& old, const std::string& value) const;
   std::string word(const std::string& index) const;        // a u32 of the array; `index` counts those
   std::string word_index(const std::string& index) const;  // of the word that an element is in
 

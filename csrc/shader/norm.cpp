@@ -13,7 +13,8 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
 class Printer {
  public:
-  Printer(const NormSpec& spec, const Target& target) : spec_(spec), source_(target), target_(target) {}
+  Printer(const NormSpec& spec, const Target& target, Pages pages)
+      : spec_(spec), source_(target, pages), target_(target) {}
 
   std::string print() {
     const bool by_subgroup = spec_.grouped && target_.subgroup == target_.workgroup;
@@ -70,7 +71,7 @@ class Printer {
   uint32_t bytes(NormOperand operand) const { return size_bytes(dtype(operand)); }
   Memory memory(NormOperand operand) const {
     const uint32_t binding = place(operand).binding;
-    return {"m" + std::to_string(binding), bytes(operand), element(binding)};
+    return {"m" + std::to_string(binding), bytes(operand), element(binding), source_.is_paged(binding)};
   }
   std::string loaded(NormOperand operand) const { return from_raw(dtype(operand), memory(operand).load("at")); }
   static std::string name(NormOperand operand) { return kNames[static_cast<uint32_t>(operand)]; }
@@ -188,7 +189,9 @@ class Printer {
 
 bool runs_along(NormOperand operand) { return operand <= NormOperand::bias; }
 
-std::string print_norm(const NormSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+std::string print_norm(const NormSpec& spec, const Target& target, Pages pages) {
+  return Printer(spec, target, pages).print();
+}
 
 std::string label_norm(const NormSpec& spec) {
   const auto input = static_cast<DType>(spec.operands[static_cast<uint32_t>(NormOperand::x)].dtype);

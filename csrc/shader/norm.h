@@ -52,7 +52,7 @@ struct NormParams {
 };
 
 bool runs_along(NormOperand operand);
-std::string print_norm(const NormSpec& spec, const Target& target);
+std::string print_norm(const NormSpec& spec, const Target& target, Pages pages = {});
 std::string label_norm(const NormSpec& spec);
 
 }  // namespace torch_webgpu

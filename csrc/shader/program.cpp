@@ -19,10 +19,7 @@ struct Operand {
   bool is_shared() const { return written && size_bytes(dtype) < 4; }  // stores share words
   bool is_atomic() const { return kind == 'a' || is_shared(); }
   bool is_in_quads() const { return kind == 'q' || kind == 'w'; }
-  Memory memory() const {
-    const char* const array = is_in_quads() ? "vec4<u32>" : is_atomic() ? "atomic<u32>" : "u32";
-    return {"m" + std::to_string(binding), is_in_quads() ? 16 : size_bytes(dtype), array};
-  }
+  const char* array() const { return is_in_quads() ? "vec4<u32>" : is_atomic() ? "atomic<u32>" : "u32"; }
 };
 
 std::vector<Operand> operands_of(const ProgramSpec& spec) {
@@ -39,8 +36,8 @@ std::vector<Operand> operands_of(const ProgramSpec& spec) {
 
 class Printer {
  public:
-  Printer(const ProgramSpec& spec, const Target& target)
-      : spec_(spec), source_(target), target_(target), compute_(static_cast<Compute>(spec.compute)) {}
+  Printer(const ProgramSpec& spec, const Target& target, Pages pages)
+      : spec_(spec), source_(target, pages), target_(target), compute_(static_cast<Compute>(spec.compute)) {}
 
   std::string print() {
     const auto operands = operands_of(spec_);
@@ -48,7 +45,7 @@ class Printer {
     for (const Operand& operand : operands) {
       if (operand.is_absent()) continue;
       if (elements.size() <= operand.binding) elements.resize(operand.binding + 1, "u32");
-      if (operand.is_atomic() || operand.is_in_quads()) elements[operand.binding] = operand.memory().array;
+      if (operand.is_atomic() || operand.is_in_quads()) elements[operand.binding] = operand.array();
     }
     for (uint32_t i = 0; i < elements.size(); ++i) source_.bind(i, elements[i]);
     source_.use(compute_);
@@ -71,6 +68,11 @@ class Printer {
  private:
   static std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
+  Memory memory(const Operand& operand) const {
+    return {"m" + std::to_string(operand.binding), operand.is_in_quads() ? 16 : size_bytes(operand.dtype),
+            operand.array(), source_.is_paged(operand.binding)};
+  }
+
   void print_param(const std::string& name, uint32_t word) {
     source_.print("fn " + name + "() -> u32 { return " + param(word) + "; }\n");
   }
@@ -86,19 +88,19 @@ class Printer {
 
   void print_operand(const Operand& operand, uint32_t offset) {
     const std::string type = type_of(operand);
-    const Memory memory = operand.memory();
     const std::string head = "(place: u32) -> " + type + " {\n", at = "  let at = place + " + param(offset) + ";\n";
     const std::string stored = "fn store_" + operand.name + "(place: u32, value: " + type + ") {\n";
     if (operand.is_absent()) {
       source_.print("fn load_" + operand.name + head + "  return " + type + "();\n}\n" + stored + "}\n");
       return;
     }
+    const Memory memory = this->memory(operand);
     if (operand.kind == 'a') {
       source_.print("fn load_" + operand.name + head + at + "  return " + memory.word("at") + ";\n}\n");
-      source_.print("fn add_" + operand.name + "(place: u32, value: u32) -> u32 {\n" + at + "  return atomicAdd(&" +
-                    memory.name + "[at], value);\n}\n");
+      source_.print("fn add_" + operand.name + "(place: u32, value: u32) -> u32 {\n" + at + "  return " +
+                    memory.atomic("Add", "at", "value") + ";\n}\n");
       source_.print("fn exchange_" + operand.name + "(place: u32, old: u32, value: u32) -> bool {\n" + at +
-                    "  return atomicCompareExchangeWeak(&" + memory.name + "[at], old, value).exchanged;\n}\n");
+                    "  return " + memory.swap("at", "old", "value") + ".exchanged;\n}\n");
       return;
     }
     source_.use(compute_type(operand.dtype));
@@ -125,7 +127,9 @@ class Printer {
 
 }  // namespace
 
-std::string print_program(const ProgramSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+std::string print_program(const ProgramSpec& spec, const Target& target, Pages pages) {
+  return Printer(spec, target, pages).print();
+}
 
 std::string label_program(const ProgramSpec& spec) {
   std::string label = std::string(spec.program->name) + " (" + spec.program->file;

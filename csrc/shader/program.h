@@ -65,7 +65,7 @@ struct ProgramParams {
   static constexpr uint32_t kTasks = 0, kChunk = 1, kOffsets = 2, kNamed = kOffsets + kProgramOperands;
 };
 
-std::string print_program(const ProgramSpec& spec, const Target& target);
+std::string print_program(const ProgramSpec& spec, const Target& target, Pages pages = {});
 std::string label_program(const ProgramSpec& spec);
 
 }  // namespace torch_webgpu

@@ -11,15 +11,16 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
 }  // namespace
 
-std::string print_selection(const SelectionSpec& spec, const Target& target) {
+std::string print_selection(const SelectionSpec& spec, const Target& target, Pages pages) {
   const auto kind = static_cast<SelectionKind>(spec.kind);
   const auto dtype = static_cast<DType>(spec.dtype);
   const Compute compute = compute_type(dtype);
   const bool wide = compute == Compute::i64,
              mode = kind == SelectionKind::mode || kind == SelectionKind::mode_of_sorted;
-  ShaderSource source(target);
-  const Memory values{"m0", size_bytes(dtype), size_bytes(dtype) < 4 ? "atomic<u32>" : "u32"},
-      indices{"m1", size_bytes(DType::i64)}, input{"m2", size_bytes(dtype)};
+  ShaderSource source(target, pages);
+  const Memory values{"m0", size_bytes(dtype), size_bytes(dtype) < 4 ? "atomic<u32>" : "u32", source.is_paged(0)},
+      indices{"m1", size_bytes(DType::i64), "u32", source.is_paged(1)},
+      input{"m2", size_bytes(dtype), "u32", source.is_paged(2)};
   source.bind(0, values.array);
   source.bind(1, "u32");
   source.bind(2, "u32");

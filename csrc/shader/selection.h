@@ -21,7 +21,7 @@ struct SelectionParams {
   static constexpr uint32_t kRows = 0, kLength = 1, kChunk = 2, kInput = 3, kWords = 4;
 };
 
-std::string print_selection(const SelectionSpec& spec, const Target& target);
+std::string print_selection(const SelectionSpec& spec, const Target& target, Pages pages = {});
 std::string label_selection(const SelectionSpec& spec);
 
 }  // namespace torch_webgpu

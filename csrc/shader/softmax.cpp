@@ -12,8 +12,12 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
 class Printer {
  public:
-  Printer(const SoftmaxSpec& spec, const Target& target)
-      : spec_(spec), params_(spec), source_(target), target_(target), kind_(static_cast<SoftmaxKind>(spec.kind)) {}
+  Printer(const SoftmaxSpec& spec, const Target& target, Pages pages)
+      : spec_(spec),
+        params_(spec),
+        source_(target, pages),
+        target_(target),
+        kind_(static_cast<SoftmaxKind>(spec.kind)) {}
 
   std::string print() {
     const bool backward = kind_ == SoftmaxKind::softmax_backward || kind_ == SoftmaxKind::log_softmax_backward;
@@ -60,7 +64,7 @@ class Printer {
   }
   Memory memory(uint32_t operand) const {
     const uint32_t binding = operand == 0 ? 0 : spec_.binding[operand];
-    return {"m" + std::to_string(binding), bytes(operand), element(binding)};
+    return {"m" + std::to_string(binding), bytes(operand), element(binding), source_.is_paged(binding)};
   }
   std::string loaded(uint32_t operand) const { return from_raw(dtype(operand), memory(operand).load("at")); }
 
@@ -148,7 +152,9 @@ class Printer {
 
 }  // namespace
 
-std::string print_softmax(const SoftmaxSpec& spec, const Target& target) { return Printer(spec, target).print(); }
+std::string print_softmax(const SoftmaxSpec& spec, const Target& target, Pages pages) {
+  return Printer(spec, target, pages).print();
+}
 
 std::string label_softmax(const SoftmaxSpec& spec) {
   return std::string(kKinds[spec.kind]) + "(" + name(static_cast<DType>(spec.dtype[1])) + ")";

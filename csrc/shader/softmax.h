@@ -40,7 +40,7 @@ struct SoftmaxParams {
   uint32_t rank;
 };
 
-std::string print_softmax(const SoftmaxSpec& spec, const Target& target);
+std::string print_softmax(const SoftmaxSpec& spec, const Target& target, Pages pages = {});
 std::string label_softmax(const SoftmaxSpec& spec);
 
 }  // namespace torch_webgpu

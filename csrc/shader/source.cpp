@@ -10,6 +10,13 @@
 namespace torch_webgpu {
 namespace {
 
+std::string variable(uint32_t binding, const std::string& name, const std::string& element) {
+  return "@group(0) @binding(" + std::to_string(binding) + ") var<storage, read_write> " + name + ": array<" + element +
+         ">;\n";
+}
+
+uint32_t bytes_of(std::string_view type) { return type.starts_with("vec4") ? 16 : type.starts_with("vec2") ? 8 : 4; }
+
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 constexpr std::string_view kParams = "params[", kGiven = "given[";
@@ -117,9 +124,44 @@ void ShaderSource::use(DType dtype) {
 }
 
 void ShaderSource::bind(uint32_t index, std::string_view element) {
-  const std::string number = std::to_string(index);
-  head_ += "@group(0) @binding(" + number + ") var<storage, read_write> m" + number + ": array<" +
-           std::string(element) + ">;\n";
+  if (is_paged(index)) return bind_pages(index, std::string(element));
+  head_ += variable(pages_.first(index), "m" + std::to_string(index), std::string(element));
+}
+
+void ShaderSource::bind_pages(uint32_t index, const std::string& element) {
+  const std::string name = "m" + std::to_string(index);
+  const bool atomic = element == "atomic<u32>";
+  const std::string type = atomic ? "u32" : element;
+  const uint32_t count = pages_.count(index), length = target_.page_bytes / bytes_of(type);
+  const auto page = [&](uint32_t i) { return name + "_" + std::to_string(i); };
+  // A function of an element: `statement` gets the element as an expression.
+  const auto print = [&](const std::string& function, const std::string& arguments, const std::string& result,
+                         const auto& statement) {
+    head_ += "fn " + function + "_" + name + "(i: u32" + arguments + ")" + result + " {\n";
+    for (uint32_t i = 0; i < count; ++i) {
+      const std::string from = i ? " - " + std::to_string(i * length) + "u" : "";
+      const std::string body = statement(page(i) + "[i" + from + "]");
+      const std::string end = result.empty() ? " return;" : "";
+      head_ += i + 1 == count ? "  " + body + "\n"
+                              : "  if (i < " + std::to_string((i + 1) * length) + "u) { " + body + end + " }\n";
+    }
+    head_ += "}\n";
+  };
+  for (uint32_t i = 0; i < count; ++i) head_ += variable(pages_.first(index) + i, page(i), element);
+  print("fetch", "", " -> " + type,
+        [&](const std::string& at) { return "return " + (atomic ? "atomicLoad(&" + at + ")" : at) + ";"; });
+  print("put", ", value: " + type, "",
+        [&](const std::string& at) { return atomic ? "atomicStore(&" + at + ", value);" : at + " = value;"; });
+  if (!atomic) return;
+  for (const auto& [function, called] : {std::pair{"and", "atomicAnd"}, {"or", "atomicOr"}, {"add", "atomicAdd"}}) {
+    print(function, ", value: u32", " -> u32",
+          [&](const std::string& at) { return std::string("return ") + called + "(&" + at + ", value);"; });
+  }
+  head_ += "struct Swapped_" + name + " { exchanged: bool, old_value: u32, }\n";
+  print("swap", ", old: u32, new_value: u32", " -> Swapped_" + name, [&](const std::string& at) {
+    return "let r = atomicCompareExchangeWeak(&" + at + ", old, new_value); return Swapped_" + name +
+           "(r.exchanged, r.old_value);";
+  });
 }
 
 std::string ShaderSource::text() const {

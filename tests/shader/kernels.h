@@ -32,6 +32,7 @@ constexpr DType kStoredOnly[] = {DType::f64,      DType::u16,        DType::u32,
                                  DType::c32,      DType::c64,        DType::c128};
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
 constexpr bool kEither[] = {false, true};
+constexpr Pages kInPages{0x111};  // the first three arrays take two bindings each
 
 inline uint8_t number_of(DType dtype) { return static_cast<uint8_t>(dtype); }
 

@@ -183,7 +183,11 @@ class Convolutions {
     print(spec);
   }
 
-  void print(const ConvolutionSpec& spec) { emit_(label_convolution(spec), print_convolution(spec, target_)); }
+  void print(const ConvolutionSpec& spec) {
+    emit_(label_convolution(spec), print_convolution(spec, target_));
+    if (spec.epilogue || spec.rows > 8) return;
+    emit_(label_convolution(spec), print_convolution(spec, target_, kInPages));
+  }
 
   const Target& target_;
   const Emit& emit_;
@@ -257,6 +261,7 @@ void print_attention_kernels(const Target& target, const Emit& emit) {
             spec.columns = dropout ? 8 : 1;  // heads of up to 256 and of up to 32 elements
             spec.block = !spec.by_subgroup ? 8 : dropout ? 2 : 16;
             emit(label_attention(spec), print_attention(spec, target));
+            if (!dropout) emit(label_attention(spec), print_attention(spec, target, kInPages));
           }
         }
       }

@@ -46,6 +46,7 @@ void print_norm_kernels(const Target& target, const Emit& emit) {
               for (const bool quads : kEither) {
                 spec.quads = quads;
                 print(spec);
+                if (affine) emit(label_norm(spec), print_norm(spec, target, kInPages));
               }
               if (!grouped || !writes || root_mean_square) continue;
               for (const int64_t length : kLengths) {
@@ -84,6 +85,7 @@ void print_softmax_kernels(const Target& target, const Emit& emit) {
           for (const bool quads : kEither) {
             spec.quads = quads;
             print();
+            if (rank > 0) emit(label_softmax(spec), print_softmax(spec, target, kInPages));
           }
         }
         if (kind == SoftmaxKind::log_softmax_backward || rank == 0) continue;
@@ -109,6 +111,7 @@ void print_selection_kernels(const Target& target, const Emit& emit) {
       spec.kind = static_cast<uint8_t>(kind);
       spec.dtype = number_of(dtype);
       emit(label_selection(spec), print_selection(spec, target));
+      emit(label_selection(spec), print_selection(spec, target, kInPages));
     }
   }
 }

@@ -32,7 +32,6 @@ class Gathers {
       const Element its = i < values ? element : element_of(i % 2 ? DType::i64 : DType::i32);
       spec.elements |= static_cast<uint32_t>(its) << (4 * i);
       spec.bindings |= i << (4 * i);
-      spec.windows[i / 2] |= 1u << (i % 2 * 4);
     }
     spec.operand_count = spec.binding_count = values + indices;
     spec.index_count = indices;
@@ -53,23 +52,11 @@ class Gathers {
           }
         }
       }
-      // A buffer in two bindings, where no word of it is shared.
-      if (!small) windows(spec);
+      emit_(label_indexed(spec), print_indexed(spec, target_, kInPages));
     }
   }
 
  private:
-  void windows(IndexedSpec spec) {
-    spec.bindings = spec.binding_count = 0;
-    for (uint32_t i = 0; i < spec.operand_count; ++i) {
-      spec.bindings |= uint32_t{spec.binding_count} << (4 * i);
-      const uint8_t count = i < spec.row->values ? 2 : 1;
-      spec.windows[i / 2] = static_cast<uint8_t>((spec.windows[i / 2] & ~(15u << (i % 2 * 4))) | count << (i % 2 * 4));
-      spec.binding_count += count & 15;
-    }
-    emit_(label_indexed(spec), print_indexed(spec, target_));
-  }
-
   const Target& target_;
   const Emit& emit_;
 };
@@ -115,6 +102,7 @@ class Programs {
       ++i;
     }
     emit_(label_program(spec), print_program(spec, target_));
+    emit_(label_program(spec), print_program(spec, target_, kInPages));
   }
 
  private:

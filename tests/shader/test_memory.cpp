@@ -26,8 +26,16 @@ TEST_CASE("the array decides how a word is reached") {
   CHECK(Memory{"m", 8, "vec2<u32>"}.load("i") == "m[i]");
   CHECK(Memory{"m", 16, "vec4<u32>"}.load("i") == "m[i]");
   CHECK(Memory{"m", 2, "vec2<u32>"}.load("i") == "(m[(i >> 1u) >> 1u][(i >> 1u) & 1u] >> ((i & 1u) * 16u))");
-  CHECK(Memory{"m", 4, "u32", "fetch1", "put"}.load("i") == "fetch1(i)");
-  CHECK(Memory{"m", 4, "u32", "fetch1", "put"}.store("i", "v") == "  put(i, v);\n");
+}
+
+TEST_CASE("an array in pages is reached by functions") {
+  const Memory words{"m", 4, "u32", true}, halves{"m", 2, "atomic<u32>", true};
+  CHECK(words.load("i") == "fetch_m(i)");
+  CHECK(words.store("i", "v") == "  put_m(i, v);\n");
+  CHECK(halves.load_alone("i") == "((fetch_m(i >> 1u) >> ((i & 1u) * 16u)) & 0xffffu)");
+  CHECK(halves.store("i", "v") ==
+        "  let shift = (i % 2u) * 16u;\n  and_m(i / 2u, ~(0xffffu << shift));\n  or_m(i / 2u, v << shift);\n");
+  CHECK(halves.swap("i", "a", "b") == "swap_m(i, a, b)");
 }
 
 TEST_CASE("an index or an element that is an expression is grouped") {

@@ -7,8 +7,9 @@ fn move_pairs(thread: u32) {
     let pair = load1(k);
     let digit = (pair.x >> x(2u)) & (DIGITS - 1u);
     let counter = digit * x(3u) + thread;
-    let place = load2(DIGITS * x(3u) + digit) + load2(counter);
-    m2[counter] += 1u;
+    let count = load2(counter);
+    let place = load2(DIGITS * x(3u) + digit) + count;
+    set2(counter, count + 1u);
     store(place, pair);
   }
 }

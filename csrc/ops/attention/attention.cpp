@@ -14,6 +14,7 @@
 
 #include "device/generator.h"
 #include "families/launch.h"
+#include "families/windows.h"
 #include "ops/native.h"
 
 namespace torch_webgpu {
@@ -27,7 +28,7 @@ constexpr int64_t kLargestHead = 256;
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<AttentionSpec>(launch);
-  return {label_attention(spec), print_attention(spec, target())};
+  return {label_attention(spec), print_attention(spec, target(), pages_of(launch))};
 }
 
 int64_t ceil_div(int64_t value, int64_t by) { return (value + by - 1) / by; }
@@ -103,37 +104,42 @@ void Attention::launch(Kind kind, Operands operands) const {
   std::pair<at::Tensor, at::Tensor> stand_ins[2];  // a float32 result, and the tensor it is for
   size_t stood_in = 0;
   const int64_t unit = spec.quads ? 4 : 1;
-  at::Tensor mask_copy;
+  at::Tensor tensors[kAttentionOperands];
+  Part bound[kAttentionOperands];
   for (const auto& [which, given] : operands) {
     if (!given.defined()) continue;
     const auto i = static_cast<uint32_t>(which);
-    const at::Tensor* tensor = &given;
+    tensors[i] = given;
     if (!spec.quads && is_written(kind, which) && given.element_size() < 4) {
       stand_ins[stood_in] = {empty_tensor(given.sizes(), {}, at::kFloat), given};
-      tensor = &stand_ins[stood_in++].first;
+      tensors[i] = stand_ins[stood_in++].first;
     }
-    const Buffer* buffer = buffer_of(*tensor);
-    if (which == Operand::mask) {
-      // A binding has one type of elements; the mask is the last of the walked ones.
-      for (uint32_t other = 0; other < launch.binding_count; ++other) {
-        if (launch.bindings[other].buffer != buffer) continue;
-        mask_copy = given.clone();
-        tensor = &mask_copy;
-        buffer = buffer_of(mask_copy);
-        break;
-      }
+    // An array has one type of elements, and the mask's is that of its own dtype.
+    const auto is_same_buffer = [&](const auto& other) {
+      return other.first != which && other.second.defined() && buffer_of(other.second) == buffer_of(given);
+    };
+    if (which == Operand::mask && std::any_of(operands.begin(), operands.end(), is_same_buffer)) {
+      tensors[i] = given.clone();
     }
-    TORCH_CHECK(buffer->size_bytes <= max_binding_bytes(), "webgpu: scaled_dot_product_attention: a tensor of ",
-                tensor->storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
-                max_binding_bytes(), " bytes");
-    spec.operands[i].dtype = static_cast<uint8_t>(kernel_dtype(tensor->scalar_type(), "attention")) & 15;
-    spec.operands[i].binding = bind(launch, buffer) & 15;
+    bound[i] = part_of(tensors[i]);
+    // The result of each part of the keys lies behind the one before it.
+    if (parts > 1 && which == (kind == Kind::combine ? Operand::value : Operand::out)) {
+      bound[i].end += (parts - 1) * part_stride * tensors[i].element_size();
+    }
+  }
+  bind_pages("scaled_dot_product_attention", launch, bound);
+  for (uint32_t i = 0; i < kAttentionOperands; ++i) {
+    const at::Tensor& tensor = tensors[i];
+    if (!tensor.defined()) continue;
+    const auto which = static_cast<Operand>(i);
+    spec.operands[i].dtype = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), "attention")) & 15;
+    spec.operands[i].binding = bound[i].binding & 15;
     if (!is_walked(which)) continue;
     const int64_t by = which == Operand::mask ? 1 : unit;
     uint32_t* place = &launch.params[P::kPlaces + 4 * i];
-    place[0] = static_cast<uint32_t>(tensor->storage_offset() / by);
-    for (int64_t dim = 0; dim < 3; ++dim) place[1 + dim] = static_cast<uint32_t>(tensor->stride(dim) / by);
-    launch.params[P::kElementStrides + i] = static_cast<uint32_t>(tensor->stride(3));
+    place[0] = static_cast<uint32_t>(offset_in(bound[i], tensor) / by);
+    for (int64_t dim = 0; dim < 3; ++dim) place[1 + dim] = static_cast<uint32_t>(tensor.stride(dim) / by);
+    launch.params[P::kElementStrides + i] = static_cast<uint32_t>(tensor.stride(3));
   }
 
   const auto [rows, columns] = block_of(kind);

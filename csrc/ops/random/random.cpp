@@ -9,6 +9,7 @@
 #include "device/context.h"
 #include "device/generator.h"
 #include "families/launch.h"
+#include "families/windows.h"
 
 namespace torch_webgpu {
 namespace {
@@ -23,10 +24,6 @@ void draw_piece(const at::Tensor& out, at::TensorList inputs, const PointwiseRow
   for (const auto& input : inputs) config.add_const_input(input);
   auto iterator = config.build();
   elementwise(iterator, row, compute, scalars, words);
-}
-
-bool fits_binding(const at::Tensor& tensor) {
-  return tensor.numel() == 0 || buffer_of(tensor)->size_bytes <= max_binding_bytes();
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ bool resample_rows(const Resampling& how, const Tensor& from, const Tensor& to) 
   if (&how.interpolation != &kLinear || from.scalar_type() != at::kFloat) return false;
   const Tensor input = five_dims(from, how.spatial), output = five_dims(to, how.spatial);
   const int64_t width = output.size(4), quads = (width + 3) / 4;
-  if (!is_plain(input) || !is_plain(output) || !begins_quad(input) || input.size(4) % 4 != 0) return false;
+  if (!input.is_contiguous() || !output.is_contiguous() || !begins_quad(input) || input.size(4) % 4 != 0) return false;
   if (width < input.size(4) || buffer_of(from) == buffer_of(to)) return false;
   std::array<int64_t, 3> scales;
   for (size_t axis = 0; axis < 3; ++axis) {

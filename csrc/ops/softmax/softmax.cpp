@@ -18,7 +18,7 @@ namespace {
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<SoftmaxSpec>(launch);
-  return {label_softmax(spec), print_softmax(spec, target())};
+  return {label_softmax(spec), print_softmax(spec, target(), pages_of(launch))};
 }
 
 using Operands = c10::SmallVector<at::Tensor, kSoftmaxOperands>;  // the result first
@@ -84,10 +84,11 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
   Launch launch;
   Part parts[kSoftmaxOperands];
   for (size_t i = 0; i < operands.size(); ++i) parts[i] = part_of(operands[i]);
-  if (!bind_parts(launch, {parts, operands.size()})) {
-    const at::Tensor& large = widest(operands);
-    const int64_t cut = widest_dim(large, row);
-    if (cut < 0) throw_too_large(name, large);
+  const bool fits = bind_parts(launch, {parts, operands.size()});
+  const at::Tensor& large = widest(operands);
+  const int64_t cut = fits ? -1 : widest_dim(large, row);
+  if (!fits && cut < 0) bind_pages(name, launch, {parts, operands.size()});  // a row that no binding holds
+  if (cut >= 0) {
     const int64_t size = large.size(cut), half = half_of(size);
     for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, size - half}}) {
       Operands some;

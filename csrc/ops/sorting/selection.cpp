@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "families/launch.h"
+#include "families/windows.h"
 #include "ops/native.h"
 
 namespace torch_webgpu {
@@ -21,7 +22,7 @@ using Pair = std::tuple<at::Tensor, at::Tensor>;
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<SelectionSpec>(launch);
-  return {label_selection(spec), print_selection(spec, target())};
+  return {label_selection(spec), print_selection(spec, target(), pages_of(launch))};
 }
 
 // Takes contiguous rows; both results are one-dimensional.
@@ -29,22 +30,18 @@ Pair select_rows(SelectionKind kind, const char* name, const at::Tensor& input, 
   const int64_t rows = input.numel() / length;
   const at::Tensor values = empty_tensor({rows}, {}, input.scalar_type()),
                    indices = empty_tensor({rows}, {}, at::kLong);
-  for (const at::Tensor& tensor : {input, indices}) {
-    TORCH_CHECK(buffer_of(tensor)->size_bytes <= max_binding_bytes(), "webgpu: ", name, ": a tensor of ",
-                tensor.storage().nbytes(), " bytes is larger than the adapter's maxStorageBufferBindingSize, ",
-                max_binding_bytes(), " bytes");
-  }
   SelectionSpec spec{};
   spec.kind = static_cast<uint8_t>(kind);
   spec.dtype = static_cast<uint8_t>(kernel_dtype(input.scalar_type(), name));
   Launch launch;
-  for (const at::Tensor& tensor : {values, indices, input}) bind(launch, buffer_of(tensor));
+  Part parts[] = {part_of(values), part_of(indices), part_of(input)};
+  bind_pages(name, launch, parts);
   const int64_t most = target().software ? std::clamp<int64_t>(rows * length / 1024, 1, 32) : 65535,
                 chunk = (rows + most - 1) / most;
   launch.params[SelectionParams::kRows] = rows;
   launch.params[SelectionParams::kLength] = length;
   launch.params[SelectionParams::kChunk] = chunk;
-  launch.params[SelectionParams::kInput] = input.storage_offset();
+  launch.params[SelectionParams::kInput] = offset_in(parts[2], input);
   launch.param_words = SelectionParams::kWords;
   launch.grid[0] = (rows + chunk - 1) / chunk;
   set_key(launch, Family::selection, spec);

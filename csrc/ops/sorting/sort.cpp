@@ -13,6 +13,7 @@
 #include "families/launch.h"
 #include "families/program.h"
 #include "families/structured.h"
+#include "families/windows.h"
 #include "ops/native.h"
 #include "ops/sorting/scan.h"
 
@@ -177,6 +178,26 @@ void sort_groups(const at::Tensor& input, const KeyKind& kind, const Lines& line
   if (!places.is_same(indices)) indices.copy_(places);
 }
 
+// Indices are the largest operand: eight bytes for each element.
+bool wants_halves(const at::Tensor& input) {
+  return static_cast<uint64_t>(input.numel()) * sizeof(int64_t) > max_binding_bytes();
+}
+
+// The first outer lines, then the rest.
+void sort_halves(const at::Tensor& input, const Lines& lines, bool descending, int64_t first, int64_t taken,
+                 const at::Tensor& values, const at::Tensor& indices) {
+  const int64_t outer = lines.count / lines.inner, half = half_of(outer);
+  const at::Tensor result = values.contiguous(), places = indices.contiguous();
+  const at::Tensor from = input.view({outer, lines.length, lines.inner}), to = result.view({outer, taken, lines.inner}),
+                   to_places = places.view({outer, taken, lines.inner});
+  for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, outer - half}}) {
+    sort_into(from.narrow(0, begin, count), 1, descending, first, taken, to.narrow(0, begin, count),
+              to_places.narrow(0, begin, count));
+  }
+  if (!result.is_same(values)) values.copy_(result);
+  if (!places.is_same(indices)) indices.copy_(places);
+}
+
 }  // namespace
 
 at::Tensor sorted_order(const at::Tensor& input, const Lines& lines, bool descending) {
@@ -192,6 +213,8 @@ void sort_into(const at::Tensor& self, int64_t dim, bool descending, int64_t fir
   if (values.numel() == 0) return;
   const at::Tensor input = self.contiguous();
   const Lines lines(self, dim);
+  if (lines.count > lines.inner && wants_halves(input))
+    return sort_halves(input, lines, descending, first, taken, values, indices);
   const KeyKind kind(self.scalar_type(), descending);
   const int64_t needed = first + taken;
   const bool few = needed <= kFew && lines.length >= 16 * needed;
