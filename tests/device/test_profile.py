@@ -94,6 +94,54 @@ def test_bytes_and_rates_of_ones_own_kernels() -> None:
     assert p.dispatches[0].grid == (64, 1, 1)
 
 
+def test_bytes_and_rates_of_ops() -> None:
+    x, row = torch.ones(512, 256, device="webgpu"), torch.ones(256, device="webgpu")
+    index = torch.arange(0, 512, 2, device="webgpu")
+    size = 4 * 512 * 256
+    expected = {
+        "aten::add.Tensor": 2 * size + 4 * 256,  # the row is read once
+        "": 2 * size,  # the copy, which has no name of its own
+        "aten::mm": 3 * 4 * 256 * 256,
+        "aten::_softmax": 2 * size,
+        "aten::native_layer_norm": 2 * size + 2 * 4 * 512,
+        "aten::cat": 4 * size,
+        "aten::index_select": size + 8 * 256,
+        "aten::sum.dim_IntList": size + 4 * 512,
+    }
+    with torch.webgpu.profile(show=False) as p:
+        x + row
+        x.t().contiguous()
+        x[:256] @ x[:256]
+        x.softmax(1)
+        torch.nn.functional.layer_norm(x, (256,))
+        torch.cat((x, x))
+        x.index_select(0, index)
+        x.sum(1)
+    found = {row.op: row for row in p.kernels}
+    assert {op: row.bytes for op, row in found.items()} == expected
+    assert all(row.gb_per_s == pytest.approx(expected[op] / row.total_us / 1000) for op, row in found.items())
+
+
+def test_without_timestamps_there_are_the_hosts_times(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Running:
+        has_device_times = False
+        rows = [("add(f32)", "aten::add.Tensor", (1, 1, 1), 96, 7, 1000, 2500, 0, -1)] * 2
+
+        def start(self) -> None: ...
+        def stop(self) -> None: ...
+
+    monkeypatch.setattr("torch_webgpu.profile._C.Profile", Running)
+    with torch.webgpu.profile() as p:
+        pass
+    (row,) = p.kernels
+    assert (row.calls, row.total_us, row.bytes, row.gb_per_s) == (2, 5.0, 192, None)
+    assert all(one.device_us is None and one.device_begin_us is None for one in p.dispatches)
+    said = capsys.readouterr().out
+    assert "host us" in said and "the adapter has no timestamps" in said
+
+
 def test_chrome_trace(work: Any, tmp_path: Path) -> None:
     with torch.webgpu.profile(show=False) as p:
         work()

@@ -9,6 +9,7 @@
 
 #include "device/generator.h"
 #include "families/indexed.h"
+#include "ops/native.h"
 #include "ops/random/random.h"
 #include "runtime/messages.h"
 
@@ -236,24 +237,24 @@ at::Tensor normal_tensors(const at::Tensor& mean, const at::Tensor& std, Optiona
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("uniform_", &uniform_);
-  library.impl("normal_", &normal_);
-  library.impl("log_normal_", &log_normal_);
-  library.impl("exponential_", &exponential_);
-  library.impl("geometric_", &geometric_);
-  library.impl("cauchy_", &cauchy_);
-  library.impl("bernoulli_.float", &bernoulli_);
-  library.impl("bernoulli_.Tensor", &bernoulli_tensor_);
-  library.impl("bernoulli.out", &bernoulli_out);
-  library.impl("random_", &random_);
-  library.impl("random_.from", &random_from_);
-  library.impl("random_.to", &random_to_);
-  library.impl("normal.Tensor_float", &normal_tensor_float);
-  library.impl("normal.Tensor_float_out", &normal_tensor_float_out);
-  library.impl("normal.float_Tensor", &normal_float_tensor);
-  library.impl("normal.float_Tensor_out", &normal_float_tensor_out);
-  library.impl("normal.Tensor_Tensor", &normal_tensors);
-  library.impl("normal.Tensor_Tensor_out", &normal_tensors_out);
+  native<&uniform_>(library, "uniform_");
+  native<&normal_>(library, "normal_");
+  native<&log_normal_>(library, "log_normal_");
+  native<&exponential_>(library, "exponential_");
+  native<&geometric_>(library, "geometric_");
+  native<&cauchy_>(library, "cauchy_");
+  native<&bernoulli_>(library, "bernoulli_.float");
+  native<&bernoulli_tensor_>(library, "bernoulli_.Tensor");
+  native<&bernoulli_out>(library, "bernoulli.out");
+  native<&random_>(library, "random_");
+  native<&random_from_>(library, "random_.from");
+  native<&random_to_>(library, "random_.to");
+  native<&normal_tensor_float>(library, "normal.Tensor_float");
+  native<&normal_tensor_float_out>(library, "normal.Tensor_float_out");
+  native<&normal_float_tensor>(library, "normal.float_Tensor");
+  native<&normal_float_tensor_out>(library, "normal.float_Tensor_out");
+  native<&normal_tensors>(library, "normal.Tensor_Tensor");
+  native<&normal_tensors_out>(library, "normal.Tensor_Tensor_out");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <torch/library.h>
 
 #include "families/indexed.h"
+#include "ops/native.h"
 #include "ops/random/random.h"
 #include "runtime/messages.h"
 
@@ -93,8 +94,8 @@ at::Tensor multinomial(const at::Tensor& self, int64_t samples, bool replacement
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("multinomial", &multinomial);
-  library.impl("multinomial.out", &multinomial_out);
+  native<&multinomial>(library, "multinomial");
+  native<&multinomial_out>(library, "multinomial.out");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "device/generator.h"
 #include "families/launch.h"
+#include "ops/native.h"
 #include "ops/random/random.h"
 
 namespace torch_webgpu {
@@ -59,7 +60,7 @@ at::Tensor& randperm_out(int64_t n, OptionalGenerator generator, at::Tensor& out
   return out;
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) { library.impl("randperm.generator_out", &randperm_out); }
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) { native<&randperm_out>(library, "randperm.generator_out"); }
 
 }  // namespace
 }  // namespace torch_webgpu

@@ -9,6 +9,7 @@
 #include "device/storage.h"
 #include "families/launch.h"
 #include "families/structured.h"
+#include "ops/native.h"
 #include "shader/join.h"
 
 namespace torch_webgpu {
@@ -39,7 +40,7 @@ std::optional<Rows> rows_of(const at::Tensor& tensor, int64_t dim) {
     count *= tensor.size(d);
   }
   if (count == 1) rows.stride = rows.length;
-  if (rows.buffer->size_bytes > max_binding_bytes()) return std::nullopt;
+  if (tensor.storage().nbytes() > max_binding_bytes()) return std::nullopt;
   return rows;
 }
 
@@ -162,6 +163,7 @@ class Join {
     params[JoinParams::kStride] = units(into_->stride);
     params[JoinParams::kElements] = units(elements);
     launch.param_words = JoinParams::offset(spec.count);
+    launch.bytes = 2 * rows_ * width * element_bytes_;
     launch.grid[0] = groups;
     set_key(launch, Family::join, spec);
     launch.print = &print;
@@ -207,8 +209,8 @@ struct Cat {
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("cat", &Cat::functional);
-  library.impl("cat.out", &Cat::out);
+  native<&Cat::functional, kAny>(library, "cat");
+  native<&Cat::out, kAny>(library, "cat.out");
 }
 
 }  // namespace
