@@ -9,6 +9,7 @@
 #include <ATen/ops/amin.h>
 #include <ATen/ops/histc_native.h>
 #include <ATen/ops/histogram_native.h>
+#include <ATen/ops/stack.h>
 #include <torch/library.h>
 
 #include "families/program.h"
@@ -37,19 +38,27 @@ at::Tensor count(const at::Tensor& index, const at::Tensor& weights, int64_t bin
   return counts;
 }
 
+// The least and the largest elements, on the host after one wait.
+std::pair<at::Tensor, at::Tensor> range_of(const at::Tensor& self, at::IntArrayRef dims) {
+  const at::Tensor both = at::stack({at::amin(self, dims), at::amax(self, dims)}).cpu();
+  return {both[0], both[1]};
+}
+
 at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& weights, int64_t minlength) {
   TORCH_CHECK_NOT_IMPLEMENTED(at::isIntegralType(self.scalar_type(), /*includeBool=*/false),
                               "\"bincount_cpu\" not implemented for '", toString(self.scalar_type()), "'");
   TORCH_CHECK(minlength >= 0, "minlength should be >= 0");
   if (self.dim() == 1 && self.numel() == 0) return zeros({minlength}, at::kLong);
   const char* const refusal = "bincount only supports 1-d non-negative integral inputs.";
-  TORCH_CHECK(self.dim() == 1 && at::amin(self).item<int64_t>() >= 0, refusal);
+  TORCH_CHECK(self.dim() == 1, refusal);
+  const auto [least, largest] = range_of(self, {});
+  TORCH_CHECK(least.item<int64_t>() >= 0, refusal);
   const bool weighted = weights && weights->defined();
   TORCH_CHECK(!weighted || (weights->dim() == 1 && weights->size(0) == self.size(0)),
               "weights should be 1-d and have the same length as input");
   // Sums of all other weights are float64 on the CPU.
   if (weighted && weights->scalar_type() != at::kFloat) kernel_dtype(at::kDouble, "bincount");
-  const int64_t bins = std::max(at::amax(self).item<int64_t>() + 1, minlength);
+  const int64_t bins = std::max(largest.item<int64_t>() + 1, minlength);
   const at::Tensor counts = count(self.to(at::kInt).contiguous(), weighted ? *weights : at::Tensor(), bins);
   return weighted ? counts : counts.to(at::kLong);
 }
@@ -88,7 +97,7 @@ void by_division(const at::Tensor& self, const std::optional<at::Tensor>& weight
 }
 
 void outer_edges(const at::Tensor& input, const int64_t count, std::vector<double>& left, std::vector<double>& right) {
-  const at::Tensor low = at::amin(input, {0}).cpu().to(at::kDouble), high = at::amax(input, {0}).cpu().to(at::kDouble);
+  const auto [low, high] = range_of(input, {0});
   for (int64_t i = 0; i < count; ++i) {
     left[i] = low[i].item<double>();
     right[i] = high[i].item<double>();

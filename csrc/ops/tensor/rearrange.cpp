@@ -2,6 +2,8 @@
 // repeat_interleave, the backward of unfold, linspace.
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/native/TensorFactories.h>
+#include <ATen/ops/_assert_async.h>
+#include <ATen/ops/amin.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cumsum.h>
@@ -9,6 +11,7 @@
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/logspace.h>
 #include <ATen/ops/searchsorted.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tril_meta.h>
 #include <ATen/ops/triu_meta.h>
 #include <ATen/ops/zeros.h>
@@ -157,10 +160,16 @@ at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<int64_t> o
   TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt,
               "repeats has to be Long or Int tensor");
   if (repeats.numel() == 0) return at::empty_like(repeats, at::MemoryFormat::Contiguous);
-  TORCH_CHECK(!repeats.lt(0).any().item<bool>(), "repeats can not be negative");
-  const at::Tensor ends = repeats.cumsum(0);
-  const int64_t total = ends.select(0, -1).item<int64_t>();
-  TORCH_CHECK(!output_size || *output_size == total, "allocated size does not match required size");
+  const at::Tensor ends = repeats.cumsum(0), least = at::amin(repeats), last = ends.select(0, -1);
+  int64_t total = output_size.value_or(0);
+  if (output_size) {  // nobody has to wait: the next readback raises what is wrong
+    at::_assert_async(least.ge(0), "repeats can not be negative");
+    at::_assert_async(last.eq(total), "allocated size does not match required size");
+  } else {
+    const at::Tensor known = at::stack({least.to(at::kLong), last.to(at::kLong)}).cpu();
+    TORCH_CHECK(known[0].item<int64_t>() >= 0, "repeats can not be negative");
+    total = known[1].item<int64_t>();
+  }
   at::Tensor places = empty_tensor({total}, {}, at::kLong);
   at::arange_out(places, total);
   return at::searchsorted(ends, places, repeats.scalar_type() == at::kInt, /*right=*/true);
@@ -223,10 +232,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&Triu::out, kAny>(library, "triu.out");
   native<&eye_out, kAny>(library, "eye.out");
   native<&eye_m_out, kAny>(library, "eye.m_out");
-  library.impl("tril_indices", &triangle_indices<false>);
-  library.impl("triu_indices", &triangle_indices<true>);
+  native<&triangle_indices<false>>(library, "tril_indices");
+  native<&triangle_indices<true>>(library, "triu_indices");
   native<&channel_shuffle, kAny>(library, "channel_shuffle");
-  library.impl("repeat_interleave.Tensor", &repeat_interleave);
+  native<&repeat_interleave>(library, "repeat_interleave.Tensor");
   native<&unfold_backward>(library, "unfold_backward");
   native<&linspace_out, kAny>(library, "linspace.out");
   native<&logspace_out, kAny>(library, "logspace.out");
