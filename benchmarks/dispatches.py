@@ -29,6 +29,16 @@ def bound(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Work:
     return lambda: function(*args, **kwargs)
 
 
+def lstm(backward: bool) -> Work:
+    module = torch.nn.LSTM(32, 32).to(DEVICE)
+    x = randn(16, 4, 32)
+    if not backward:
+        return lambda: module(x)
+    out = module(x)[0]
+    grad = torch.ones_like(out)
+    return lambda: torch.autograd.grad(out, list(module.parameters()), grad, retain_graph=True)
+
+
 # Each makes its inputs and gives the work to count.
 WORK: dict[str, Callable[[], Work]] = {
     "add": lambda: bound(torch.add, randn(64, 64), 1),
@@ -52,6 +62,8 @@ WORK: dict[str, Callable[[], Work]] = {
     "sort of rows": lambda: bound(randn(16, 1000).sort),
     "topk of few rows": lambda: bound(randn(4, 100).topk, 5),
     "topk of a vocabulary": lambda: bound(randn(49152).topk, 50),
+    "lstm of 16 steps": lambda: lstm(backward=False),
+    "lstm of 16 steps, backward": lambda: lstm(backward=True),
     "multinomial": lambda: bound(torch.multinomial, randn(50257).abs(), 1),
 }
 

@@ -178,5 +178,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   bind_tapes(m);
   bind_formulas(m);
   bind_profile(m);
+  bind_recurrent(m);
   m.def("time_add", &time_add, py::arg("elements"), py::arg("repeats"), py::arg("dry"));
 }

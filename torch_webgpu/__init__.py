@@ -32,7 +32,7 @@ def _register() -> None:
     """Makes ``webgpu`` a device of this process; opens no GPU library."""
     if hasattr(torch, "webgpu"):
         return
-    from torch_webgpu import coexistence, device, inductor, integrations, interchange, printing
+    from torch_webgpu import coexistence, device, inductor, integrations, interchange, printing, recurrent
 
     _C.set_library_paths(*_library_paths())
     torch.utils.rename_privateuse1_backend("webgpu")
@@ -42,6 +42,7 @@ def _register() -> None:
     inductor.install()
     coexistence.install()
     interchange.install()
+    recurrent.install()
     integrations.install()
     if torch.distributed.is_available():
         torch.distributed.Backend.register_backend("webgpu", _process_group, extended_api=True, devices=["webgpu"])

@@ -8,5 +8,6 @@ void bind_kernels(pybind11::module& m);
 void bind_tapes(pybind11::module& m);
 void bind_formulas(pybind11::module& m);
 void bind_profile(pybind11::module& m);
+void bind_recurrent(pybind11::module& m);
 
 }  // namespace torch_webgpu

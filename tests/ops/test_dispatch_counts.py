@@ -35,6 +35,8 @@ COUNTS = {
     "sort of rows": 1,
     "topk of few rows": 1,
     "topk of a vocabulary": 3,
+    "lstm of 16 steps": 40,
+    "lstm of 16 steps, backward": 37,
     "multinomial": 4,
 }
 
@@ -45,6 +47,32 @@ def test_count(name: str) -> None:
     work()
     with on_device(dispatches=COUNTS[name]):
         work()
+
+
+WAITS: dict[str, tuple[int, Callable[[torch.Tensor], Any]]] = {
+    "bincount": (1, lambda x: x.bincount()),
+    "histc": (2, lambda x: x.float().histc(5)),  # PyTorch reads both ends by themselves, for CUDA too
+    "histogram": (1, lambda x: x.float().histogram(5)[0]),
+    "nonzero": (1, lambda x: x.nonzero()),
+    "masked_select": (1, lambda x: x[x > 2]),
+    "unique": (1, lambda x: x.unique()),
+    "repeat_interleave": (1, lambda x: x.repeat_interleave(x)),
+    "repeat_interleave of a known size": (0, lambda x: x.repeat_interleave(x, output_size=190)),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_waits(name: str) -> None:
+    """As often as the shape of a result, or a range, depends on values: once."""
+    waits, run = WAITS[name]
+    x = torch.arange(20)
+    assert_same(run_on_device(run, x.to(DEVICE), waits=waits), run(x))
+
+
+def test_wrong_repeats() -> None:
+    for repeats, text in (((-1, 3), "repeats can not be negative"), ((1, 3), "allocated size does not match")):
+        with pytest.raises(RuntimeError, match=text):
+            torch.repeat_interleave(torch.tensor(repeats, device=DEVICE), output_size=2).cpu()
 
 
 ASSIGNMENTS: dict[str, Any] = {

@@ -171,7 +171,7 @@ REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "softmax": lambda x: x.softmax(1)[::97],
     "softmax of columns": lambda x: x.softmax(0)[::97],
     "cumsum of columns": lambda x: x.cumsum(0)[::97],
-    "sort of rows": lambda x: torch.cat(tuple(part[::97] for part in x.sort(1, stable=True)), 1),
+    "sort of rows": lambda x: torch.cat(tuple(part[::97] for part in x.sort(dim=1, stable=True)), 1),
     "mean of rows": lambda x: x.mean(1),
     "mean of columns": lambda x: x.mean(0),
     "var of columns": lambda x: x.var(0),

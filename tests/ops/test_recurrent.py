@@ -153,3 +153,117 @@ def test_last_cell_alone() -> None:
     torch.manual_seed(0)
     check(nn.LSTM(5, 7), torch.randn(3, 4, 5), run=lambda module, x: module(x)[1][1])
     check(nn.LSTM(5, 7), torch.randn(3, 4, 5), run=lambda module, x: module(x)[0])
+
+
+MODULES: dict[str, Callable[[], nn.Module]] = {
+    "LSTM": lambda: nn.LSTM(6, 8),
+    "GRU": lambda: nn.GRU(6, 8),
+    "RNN": lambda: nn.RNN(6, 8),
+    "ReLU": lambda: nn.RNN(6, 8, nonlinearity="relu"),
+}
+
+
+def dispatches_of(call: Callable[[], Any]) -> int:
+    before = torch.webgpu.memory_stats()["dispatches"]
+    call()
+    return torch.webgpu.memory_stats()["dispatches"] - before
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_dispatches_per_step(name: str) -> None:
+    """The inputs of all steps are multiplied at once: two launches for each further step, there and back."""
+    module = MODULES[name]().to(DEVICE)
+
+    def there(steps: int) -> torch.Tensor:
+        return module(torch.ones(steps, 3, 6, device=DEVICE))[0]
+
+    def back(steps: int) -> Callable[[], Any]:
+        out = there(steps)
+        grad = torch.ones_like(out)
+        return lambda: torch.autograd.grad(out, list(module.parameters()), grad)
+
+    forward = {steps: dispatches_of(lambda: there(steps)) for steps in (8, 24)}  # noqa: B023
+    backward = {steps: dispatches_of(back(steps)) for steps in (8, 24)}
+    most = 1 if name in ("RNN", "ReLU") else 2
+    assert forward[24] - forward[8] == 16 * most
+    assert backward[24] - backward[8] == 16 * 2
+    assert forward[8] <= 8 * most + 9
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_second_derivative_of_layers(name: str) -> None:
+    torch.manual_seed(0)
+    host = MODULES[name]()
+    results = []
+    for module, place in ((host, "cpu"), (copy.deepcopy(host).to(DEVICE), DEVICE)):
+        x = torch.linspace(-1, 1, 36).view(3, 2, 6).to(place).requires_grad_()
+        first = torch.autograd.grad(module(x)[0].pow(2).sum(), [x, *module.parameters()], create_graph=True)
+        loss = sum(gradient.pow(2).sum() for gradient in first)
+        results.append(torch.autograd.grad(loss, [x, *module.parameters()], allow_unused=True))
+    for one, other in zip(results[1], results[0], strict=True):
+        assert_same(one, other, strides=False, rtol=1e-3, atol=1e-4)
+
+
+def test_some_gradients_and_one_step() -> None:
+    torch.manual_seed(0)
+    for name, make in MODULES.items():
+        host = make()
+        for frozen in range(4):
+            for index, parameter in enumerate(host.parameters()):
+                parameter.requires_grad_(index != frozen)
+            device = copy.deepcopy(host).to(DEVICE)
+            x = torch.randn(1 + frozen, 2, 6)
+            for module, place in ((host, "cpu"), (device, DEVICE)):
+                module(x.to(place))[0].square().sum().backward()
+            for one, other in zip(device.parameters(), host.parameters(), strict=True):
+                if other.grad is None:
+                    assert one.grad is None, name
+                else:
+                    assert_same(one.grad, other.grad, f"{name}, {frozen}", strides=False, rtol=1e-4, atol=1e-4)
+                    other.grad = None
+
+
+def test_dropout_between_layers() -> None:
+    module = nn.LSTM(6, 8, num_layers=3, dropout=0.5).to(DEVICE)
+    x = torch.randn(5, 2, 6, device=DEVICE)
+    torch.manual_seed(3)
+    first = module(x)[0]
+    assert not torch.equal(module(x)[0], first)
+    torch.manual_seed(3)
+    assert torch.equal(module(x)[0], first)
+    module.eval()
+    assert torch.equal(module(x)[0], module(x)[0])
+
+
+class Outer(nn.Module):
+    """A script takes nn.LSTM, which has two forwards, only inside of another module."""
+
+    def __init__(self, inner: nn.LSTM) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)[0]
+
+
+def test_what_does_not_suit_is_pytorchs() -> None:
+    """Errors, scripts, transforms and other devices."""
+    module = nn.LSTM(6, 8)
+    assert module(torch.zeros(2, 3, 6))[0].device.type == "cpu"
+    there = copy.deepcopy(module).to(DEVICE)
+    x = torch.randn(2, 3, 6)
+    expected = module(x)
+    assert_same(torch.jit.script(Outer(there))(x.to(DEVICE)), expected[0], strides=False, **CLOSE)
+    with pytest.raises(RuntimeError, match=r"input\.size"):
+        there(torch.zeros(2, 3, 5, device=DEVICE))
+    with pytest.raises(RuntimeError, match=r"same device|on cpu"):
+        there(x)
+    with pytest.raises(RuntimeError):
+        torch.nn.modules.rnn._VF.lstm(x.to(DEVICE), (), [], True, 1, 0.0, False, False, False)
+    tangent = torch.randn(2, 3, 6)
+    plain, moved = nn.RNN(6, 8), nn.RNN(6, 8).to(DEVICE)
+    moved.load_state_dict(plain.state_dict())
+    wanted = torch.func.jvp(lambda v: plain(v)[0], (x,), (tangent,))
+    found = torch.func.jvp(lambda v: moved(v)[0], (x.to(DEVICE),), (tangent.to(DEVICE),))
+    for one, other in zip(found, wanted, strict=True):
+        assert_same(one, other, strides=False, **CLOSE)

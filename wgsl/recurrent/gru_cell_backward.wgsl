@@ -8,7 +8,7 @@ fn run(task: u32) {
   let n = load_kept(place + 2u * units());
   let state = load_kept(place + 3u * units());
   let inner = load_kept(place + 4u * units());
-  let grad = load_grad(task);
+  let grad = load_grad(task) + load_grad_output(task);
   let grad_z = grad * (state - n) * (1.0 - z) * z;
   let grad_n = grad * (1.0 - z) * (1.0 - n * n);
   let grad_r = grad_n * inner * (1.0 - r) * r;

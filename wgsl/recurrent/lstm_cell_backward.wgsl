@@ -5,7 +5,7 @@ fn run(task: u32) {
   let f = load_gates(place + units());
   let g = load_gates(place + 2u * units());
   let o = load_gates(place + 3u * units());
-  let grad = load_grad_hidden(task);
+  let grad = load_grad_hidden(task) + load_grad_output(task);
   let shown = tanhs(load_next_cell(task));
   let cell = fma(grad * o, 1.0 - shown * shown, load_grad_cell(task));
   store_grad_gates(place, cell * g * (1.0 - i) * i);

@@ -1,5 +1,6 @@
-// The cells of LSTM and GRU, whose matrix products PyTorch has done before: one pointwise kernel per step and
-// direction.
+// The cells of LSTM and GRU, whose matrix products were done before: one pointwise kernel per step and direction.
+#include "ops/recurrent/cells.h"
+
 #include <ATen/TensorUtils.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
@@ -33,10 +34,11 @@ struct Cell {
 
 #define LSTM(K) \
   K "input " K "hidden " K "cell " K "input_bias " K "hidden_bias " K "next_hidden! " K "next_cell! " K "gates!"
-#define LSTM_BACKWARD(K) \
-  K "grad_hidden " K "grad_cell " K "cell " K "next_cell " K "gates " K "grad_gates! " K "grad_first_cell!"
+#define LSTM_BACKWARD(K)                                                                                  \
+  K "grad_hidden " K "grad_output " K "grad_cell " K "cell " K "next_cell " K "gates " K "grad_gates! " K \
+    "grad_first_cell!"
 #define GRU(K) K "input " K "hidden " K "state " K "input_bias " K "hidden_bias " K "next! " K "kept!"
-#define GRU_BACKWARD(K) K "grad " K "kept " K "grad_input! " K "grad_hidden! " K "grad_state!"
+#define GRU_BACKWARD(K) K "grad " K "grad_output " K "kept " K "grad_input! " K "grad_hidden! " K "grad_state!"
 
 constexpr Cell kLstm = CELL("_thnn_fused_lstm_cell", "lstm_cell", LSTM);
 constexpr Cell kLstmBackward = CELL("_thnn_fused_lstm_cell_backward", "lstm_cell_backward", LSTM_BACKWARD);
@@ -79,8 +81,7 @@ Three lstm(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& 
   check_cell("_thnn_fused_lstm_cell", input, hidden, cell, first, second, 4);
   at::Tensor gates = empty(input.sizes(), input), next_hidden = empty(cell.sizes(), cell),
              next_cell = empty(cell.sizes(), cell);
-  run_cell(kLstm, cell,
-           {input.contiguous(), hidden.contiguous(), cell.contiguous(), first, second, next_hidden, next_cell, gates});
+  lstm_cell(input.contiguous(), hidden.contiguous(), cell.contiguous(), first, second, next_hidden, next_cell, gates);
   return {next_hidden, next_cell, gates};
 }
 
@@ -88,9 +89,8 @@ Three lstm_backward(const OptionalTensor& grad_hidden, const OptionalTensor& gra
                     const at::Tensor& next_cell, const at::Tensor& gates, bool has_bias) {
   if (!(grad_hidden && grad_hidden->defined()) && !(grad_cell && grad_cell->defined())) return {};
   at::Tensor grad_gates = empty(gates.sizes(), gates), grad_first_cell = empty(cell.sizes(), cell), grad_bias;
-  run_cell(kLstmBackward, cell,
-           {contiguous(grad_hidden), contiguous(grad_cell), cell.contiguous(), next_cell.contiguous(),
-            gates.contiguous(), grad_gates, grad_first_cell});
+  lstm_cell_backward(contiguous(grad_hidden), {}, contiguous(grad_cell), cell.contiguous(), next_cell.contiguous(),
+                     gates.contiguous(), grad_gates, grad_first_cell);
   if (has_bias) grad_bias = at::sum(grad_gates, {0});
   return {grad_gates, grad_first_cell, grad_bias};
 }
@@ -100,7 +100,7 @@ Two gru(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& sta
   const at::Tensor first = contiguous(input_bias), second = contiguous(hidden_bias);
   check_cell("_thnn_fused_gru_cell", input, hidden, state, first, second, 3);
   at::Tensor next = empty(state.sizes(), state), kept = empty({state.size(0), 5 * state.size(1)}, state);
-  run_cell(kGru, state, {input.contiguous(), hidden.contiguous(), state.contiguous(), first, second, next, kept});
+  gru_cell(input.contiguous(), hidden.contiguous(), state.contiguous(), first, second, next, kept);
   return {next, kept};
 }
 
@@ -108,7 +108,7 @@ Five gru_backward(const at::Tensor& grad, const at::Tensor& kept, bool has_bias)
   const int64_t samples = grad.size(0), units = grad.size(1);
   at::Tensor grad_input = empty({samples, 3 * units}, kept), grad_hidden = empty({samples, 3 * units}, kept),
              grad_state = empty(grad.sizes(), grad), input_bias, hidden_bias;
-  run_cell(kGruBackward, grad, {grad.contiguous(), kept.contiguous(), grad_input, grad_hidden, grad_state});
+  gru_cell_backward(grad.contiguous(), {}, kept.contiguous(), grad_input, grad_hidden, grad_state);
   if (has_bias) {
     input_bias = at::sum(grad_input, {0});
     hidden_bias = at::sum(grad_hidden, {0});
@@ -124,4 +124,29 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 }
 
 }  // namespace
+
+void lstm_cell(const at::Tensor& input_gates, const at::Tensor& hidden_gates, const at::Tensor& cell,
+               const at::Tensor& input_bias, const at::Tensor& hidden_bias, const at::Tensor& next_hidden,
+               const at::Tensor& next_cell, const at::Tensor& gates) {
+  run_cell(kLstm, cell, {input_gates, hidden_gates, cell, input_bias, hidden_bias, next_hidden, next_cell, gates});
+}
+
+void lstm_cell_backward(const at::Tensor& grad_hidden, const at::Tensor& grad_output, const at::Tensor& grad_cell,
+                        const at::Tensor& cell, const at::Tensor& next_cell, const at::Tensor& gates,
+                        const at::Tensor& grad_gates, const at::Tensor& grad_first_cell) {
+  run_cell(kLstmBackward, cell,
+           {grad_hidden, grad_output, grad_cell, cell, next_cell, gates, grad_gates, grad_first_cell});
+}
+
+void gru_cell(const at::Tensor& input_gates, const at::Tensor& hidden_gates, const at::Tensor& state,
+              const at::Tensor& input_bias, const at::Tensor& hidden_bias, const at::Tensor& next,
+              const at::Tensor& kept) {
+  run_cell(kGru, state, {input_gates, hidden_gates, state, input_bias, hidden_bias, next, kept});
+}
+
+void gru_cell_backward(const at::Tensor& grad, const at::Tensor& grad_output, const at::Tensor& kept,
+                       const at::Tensor& grad_input, const at::Tensor& grad_hidden, const at::Tensor& grad_state) {
+  run_cell(kGruBackward, grad_state, {grad, grad_output, kept, grad_input, grad_hidden, grad_state});
+}
+
 }  // namespace torch_webgpu
