@@ -72,6 +72,9 @@ class Epilogue:
         words: Sequence[int],
     ) -> None: ...
 
+def matmul_candidates() -> list[str]: ...
+def force_matmul(name: str) -> None: ...
+
 epilogue_bindings: int
 epilogue_words: int
 

@@ -100,6 +100,8 @@ void bind_kernels(py::module& m) {
       .def("matmul", &multiply, py::arg("a"), py::arg("b"), py::arg("tensors"), py::arg("read_only"), py::arg("words"))
       .def("convolution", &convolve_given, py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"),
            py::arg("padding"), py::arg("dilation"), py::arg("tensors"), py::arg("read_only"), py::arg("words"));
+  m.def("matmul_candidates", &matmul_candidates);
+  m.def("force_matmul", &force_matmul, py::arg("name"), "For tests: the kernel that products take on a GPU.");
   m.attr("epilogue_bindings") = py::int_(uint32_t{kEpilogueBindings});
   m.attr("epilogue_words") = py::int_(uint32_t{kEpilogueWords});
 }

@@ -2,11 +2,14 @@
 #include "families/matmul.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <limits>
 
 #include "families/epilogue.h"
 #include "families/launch.h"
 #include "families/windows.h"
+#include "shader/matmul_tile.h"
 
 namespace torch_webgpu {
 namespace {
@@ -53,51 +56,48 @@ constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 // The features of the adapter that a kernel needs.
 enum class Where : uint8_t { anywhere, gpu, subgroup };
 
+enum class Types : uint8_t { any, floats, halves };  // what a kernel multiplies; floats are summed in f32
+
 // The kernels in the order of preference: the first that takes the product gets it.
 struct Candidate {
+  const char* name;
   MatmulKernel kernel;
-  uint8_t lines;
+  uint8_t lines;  // see MatmulSpec
   Where where;
-  bool floats;                // computes in f32 alone
-  int64_t rows, columns;      // at most
-  int64_t work;               // at least: a large kernel takes a second to compile on a software adapter
-  int64_t area = 0;           // rows * columns, at least: or most of a tile would be for nothing
-  bool along_memory = false;  // steps of a are neighbours
+  Types types;
+  int64_t rows = kAny, columns = kAny;  // at most
+  int64_t work = 0;                     // at least: a large kernel takes a second to compile on a software adapter
+  int64_t area = 0;                     // rows * columns, at least: or most of a tile would be for nothing
+  bool along_memory = false;            // steps of a are neighbours
+  int64_t groups = 0;                   // at least: a GPU has about a hundred units to occupy
 };
 constexpr int64_t kLarge = 1 << 19, kArea = 64;
+constexpr int64_t kUnits = 96;  // of a large GPU
 constexpr Candidate kCandidates[] = {
-    {MatmulKernel::vector, 1, Where::anywhere, true, 1, 1, 4096, 0, true},
-    {MatmulKernel::vector, 4, Where::anywhere, true, kAny, 1, 4096, 0, true},
-    {MatmulKernel::shared, 1, Where::gpu, false, kAny, kAny, 0},
-    {MatmulKernel::subgroup, 1, Where::subgroup, true, 8, kAny, kLarge / 4, kArea},
-    {MatmulKernel::subgroup, 2, Where::subgroup, true, 16, kAny, kLarge / 2, kArea},
-    {MatmulKernel::subgroup, 4, Where::subgroup, true, kAny, kAny, kLarge, kArea},
-    {MatmulKernel::tile, 1, Where::anywhere, false, kAny, kAny, 0},
+    {"vector by 1", MatmulKernel::vector, 1, Where::anywhere, Types::floats, 1, 1, 4096, 0, true},
+    {"vector by 4", MatmulKernel::vector, 4, Where::anywhere, Types::floats, kAny, 1, 4096, 0, true},
+    {"thin 1", MatmulKernel::thin, 1, Where::gpu, Types::floats, 1},
+    {"thin 4", MatmulKernel::thin, 4, Where::gpu, Types::floats, 4},
+    {"thin 16", MatmulKernel::thin, 16, Where::gpu, Types::floats, 16},
+    {"128x128", MatmulKernel::tiled, 3, Where::gpu, Types::halves, kAny, kAny, 0, 0, false, 4 * kUnits},
+    {"128x128 twice", MatmulKernel::tiled, 4, Where::gpu, Types::floats, kAny, kAny, 0, 0, false, 4 * kUnits},
+    {"64x64", MatmulKernel::tiled, 1, Where::gpu, Types::floats, kAny, kAny, 0, 0, false, 2 * kUnits},
+    {"32x32", MatmulKernel::tiled, 0, Where::gpu, Types::floats},
+    {"64x64 by 64", MatmulKernel::tiled, 2, Where::gpu, Types::floats},
+    {"shared", MatmulKernel::shared, 1, Where::gpu, Types::any},
+    {"subgroup 1", MatmulKernel::subgroup, 1, Where::subgroup, Types::floats, 8, kAny, kLarge / 4, kArea},
+    {"subgroup 2", MatmulKernel::subgroup, 2, Where::subgroup, Types::floats, 16, kAny, kLarge / 2, kArea},
+    {"subgroup 4", MatmulKernel::subgroup, 4, Where::subgroup, Types::floats, kAny, kAny, kLarge, kArea},
+    {"tile", MatmulKernel::tile, 1, Where::anywhere, Types::any},
 };
+constexpr Candidate kJoin{"join", MatmulKernel::join, 1, Where::gpu, Types::floats};
+
+std::atomic<const Candidate*> forced{nullptr};  // for tests
 
 bool is_here(Where where) {
-  switch (where) {
-    case Where::gpu: return !target().software;
-    case Where::subgroup: return target().software && target().subgroup == kMatmulSubgroup;
-    default: return true;
-  }
-}
-
-// Turns the product so that a vector is its column, or else the shorter side its rows.
-const Candidate& choose(Problem& problem, Compute compute) {
-  if (problem.rows == 1 && problem.columns > 1) problem.transpose();
-  const auto takes = [&](const Candidate& candidate) {
-    return is_here(candidate.where) && (!candidate.floats || compute == Compute::f32) &&
-           problem.rows <= candidate.rows && problem.columns <= candidate.columns && problem.work() >= candidate.work &&
-           (!candidate.along_memory || problem.a.second == 1);
-  };
-  for (const Candidate& candidate : kCandidates) {
-    if (candidate.kernel == MatmulKernel::subgroup && problem.columns < 32 && problem.columns < problem.rows) {
-      problem.transpose();
-    }
-    if (takes(candidate)) return candidate;
-  }
-  return kCandidates[std::size(kCandidates) - 1];
+  static const std::array<bool, 3> here = {true, !target().software,
+                                           target().software && target().subgroup == kMatmulSubgroup};
+  return here[static_cast<size_t>(where)];
 }
 
 bool in_quads(const Operand& operand, int64_t batches) {
@@ -112,6 +112,89 @@ Walk walk_of(const Operand& operand, int64_t lines, int64_t batches, bool four_l
   return Walk::elements;
 }
 
+int64_t up(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+// The workgroups of the kernels for GPUs.
+std::array<int64_t, 3> groups_of(const Candidate& candidate, const Problem& problem) {
+  switch (candidate.kernel) {
+    case MatmulKernel::tiled: {
+      const MatmulTile& tile = kMatmulTiles[candidate.lines];
+      return {up(problem.columns, tile.columns), up(problem.rows, tile.rows), problem.batches};
+    }
+    case MatmulKernel::join: return {up(problem.rows * up(problem.columns, 4), kJoinQuads), 1, 1};
+    default: {  // thin
+      const bool across = walk_of(problem.b, problem.columns, problem.batches, true) == Walk::across;
+      return {up(problem.columns, across ? 4 * thin_team(candidate.lines) : 64 / kThinTeam * kThinLines), 1,
+              problem.batches};
+    }
+  }
+}
+
+bool is_for_gpus_alone(MatmulKernel kernel) {
+  return kernel == MatmulKernel::tiled || kernel == MatmulKernel::thin || kernel == MatmulKernel::join;
+}
+
+// Turns the product as suits the kernel: thin ones have few rows, and tiles store neighbours of a row.
+void turn_for(const Candidate& candidate, Problem& problem) {
+  const bool has_result = problem.out.tensor != nullptr;  // or else a text takes it, row by row
+  switch (candidate.kernel) {
+    case MatmulKernel::subgroup:
+      if (problem.columns < 32 && problem.columns < problem.rows) problem.transpose();
+      return;
+    case MatmulKernel::thin:
+      if (problem.columns < problem.rows) problem.transpose();
+      return;
+    case MatmulKernel::tiled:
+      if (has_result ? problem.out.first == 1 && problem.out.second != 1 : problem.transposed) problem.transpose();
+      return;
+    default: return;
+  }
+}
+
+bool can_run(const Candidate& candidate, const Problem& problem, Compute compute) {
+  const auto is_half = [](const Operand& operand) { return operand.tensor->scalar_type() == at::kHalf; };
+  if (!is_here(candidate.where) || (candidate.types != Types::any && compute != Compute::f32)) return false;
+  if (candidate.types == Types::halves && !(is_half(problem.a) && is_half(problem.b))) return false;
+  if (problem.rows > candidate.rows || problem.columns > candidate.columns) return false;
+  if (candidate.along_memory && problem.a.second != 1) return false;
+  if (!is_for_gpus_alone(candidate.kernel)) return true;
+  if (candidate.kernel == MatmulKernel::thin && problem.b.second != 1 &&
+      walk_of(problem.b, problem.columns, problem.batches, true) != Walk::across) {
+    return false;
+  }
+  constexpr int64_t kMostGroups = 65535;
+  const auto groups = groups_of(candidate, problem);
+  return std::all_of(groups.begin(), groups.end(), [](int64_t count) { return count <= kMostGroups; });
+}
+
+bool is_worth(const Candidate& candidate, const Problem& problem) {
+  if (problem.work() < candidate.work) return false;
+  if (candidate.groups == 0) return true;
+  const auto [x, y, z] = groups_of(candidate, problem);
+  return x * y * z >= candidate.groups;
+}
+
+// Turns the product so that a vector is its column.
+const Candidate& choose(Problem& problem, Compute compute) {
+  if (problem.rows == 1 && problem.columns > 1) problem.transpose();
+  if (const Candidate* wanted = forced; wanted && !target().software) [[unlikely]] {
+    turn_for(*wanted, problem);
+    if (can_run(*wanted, problem, compute)) return *wanted;
+  }
+  for (const Candidate& candidate : kCandidates) {
+    if (candidate.where == Where::gpu && !is_here(Where::gpu)) continue;
+    turn_for(candidate, problem);
+    if (can_run(candidate, problem, compute) && is_worth(candidate, problem)) return candidate;
+  }
+  return kCandidates[std::size(kCandidates) - 1];
+}
+
+// Tiles have no rest of steps, and lanes load side by side what lies so.
+Walk walk_of_tile(const Operand& operand, Walk walk, int64_t depth) {
+  if (walk == Walk::across || (walk == Walk::along && depth % 4 == 0)) return walk;
+  return operand.second == 1 || operand.first != 1 ? Walk::elements : Walk::elements_across;
+}
+
 bool stores_fours(const MatmulSpec& spec, const Problem& problem) {
   if (const EpilogueText* text = spec.epilogue->text) {
     return !text->fours.empty() && !problem.transposed && problem.columns % 4 == 0;
@@ -121,17 +204,25 @@ bool stores_fours(const MatmulSpec& spec, const Problem& problem) {
 }
 
 void choose_walks(MatmulSpec& spec, const Problem& problem) {
-  const bool by_vector = spec.kernel == static_cast<uint8_t>(MatmulKernel::vector);
-  const bool four_columns = !by_vector && stores_fours(spec, problem);
-  Walk a = walk_of(problem.a, problem.rows, problem.batches, !by_vector && spec.lines == 4);
+  const auto kernel = static_cast<MatmulKernel>(spec.kernel);
+  const bool by_vector = kernel == MatmulKernel::vector, tiled = kernel == MatmulKernel::tiled;
+  Walk a =
+      walk_of(problem.a, problem.rows, problem.batches, tiled || (kernel == MatmulKernel::subgroup && spec.lines == 4));
   Walk b = walk_of(problem.b, problem.columns, problem.batches, !by_vector);
+  if (kernel == MatmulKernel::join) a = b = problem.columns % 4 == 0 ? Walk::along : Walk::elements;
   // A buffer has one type.
   if (spec.binding[1] == spec.binding[2] && spec.dtype[1] != spec.dtype[2]) a = b = Walk::elements;
+  if (tiled) {
+    a = walk_of_tile(problem.a, a, problem.depth);
+    b = walk_of_tile(problem.b, b, problem.depth);
+  }
+  const bool scattered = by_vector || (kernel == MatmulKernel::thin && b != Walk::across);
+  const bool four_columns = !scattered && stores_fours(spec, problem);
   spec.walk[0] = static_cast<uint8_t>(four_columns ? Walk::across : Walk::elements);
   spec.walk[1] = static_cast<uint8_t>(a);
   spec.walk[2] = static_cast<uint8_t>(b);
   spec.ragged = problem.depth % 4 != 0;
-  if (!spec.epilogue->adds || by_vector) return;
+  if (!spec.epilogue->adds || scattered) return;
   const Operand& c = problem.c;
   bool alone = true;
   for (int i = 0; i < 3; ++i) alone &= spec.binding[i] != spec.binding[3];
@@ -143,7 +234,6 @@ void choose_walks(MatmulSpec& spec, const Problem& problem) {
 
 // How many workgroups, and for kernels that take their tasks in chunks, how many tasks each.
 Chunks grid_of(MatmulKernel kernel, uint32_t lines, const Problem& problem) {
-  const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
   const auto tiles = [&](int64_t rows, int64_t columns) {
     return up(problem.rows, rows) * up(problem.columns, columns) * problem.batches;
   };
@@ -176,13 +266,26 @@ int64_t parts_of(const at::Tensor& out, const at::Tensor& a) {
   return std::min(depth / kSpan, kMost);
 }
 
-// The parts as a batch of products, then their sum.
-void multiply_in_parts(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
-                       const at::Tensor& c, const at::Scalar& alpha, const at::Scalar& beta, int64_t parts) {
-  const int64_t rows = out.size(-2), columns = out.size(-1), depth = a.size(-1), span = depth / parts / 4 * 4,
+// Where a product has too few tiles to occupy a GPU, its inner side is cut into so many parts, which kJoin adds.
+int64_t parts_on_gpu(const Candidate& candidate, const Problem& problem) {
+  constexpr int64_t kLeast = 64;  // steps of a part
+  if (!is_for_gpus_alone(candidate.kernel) || problem.batches > 1 || problem.depth < 8 * kLeast) return 1;
+  const auto [x, y, z] = groups_of(candidate, problem);
+  if (x * y >= kUnits) return 1;
+  const int64_t enough = candidate.kernel == MatmulKernel::thin ? kUnits : 2 * kUnits;  // thin ones have more lanes
+  const int64_t wanted = std::min(up(enough, x * y), problem.depth / kLeast);
+  for (int64_t parts = wanted; parts < 2 * wanted; ++parts) {  // of one length, if that can be
+    if (problem.depth % (16 * parts) == 0) return parts;
+  }
+  return wanted;
+}
+
+// The parts of a product, one behind the other, as a batch of products.
+at::Tensor products_of_parts(const char* name, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype,
+                             int64_t span) {
+  const int64_t rows = a.size(-2), columns = b.size(-1), depth = a.size(-1), parts = depth / span,
                 rest = depth - parts * span;
-  const at::Tensor partial = empty_tensor({parts + (rest > 0 ? 1 : 0), rows, columns}, {},
-                                          out.is_floating_point() ? at::kFloat : out.scalar_type());
+  const at::Tensor partial = empty_tensor({parts + (rest > 0 ? 1 : 0), rows, columns}, {}, dtype);
   const auto multiply = [&](int64_t first, int64_t count, int64_t length) {
     const auto a_strides = a.strides().slice(a.dim() - 2), b_strides = b.strides().slice(b.dim() - 2);
     const int64_t step = first * span;
@@ -194,6 +297,23 @@ void multiply_in_parts(const char* name, const at::Tensor& out, const at::Tensor
   };
   multiply(0, parts, span);
   if (rest) multiply(parts, 1, rest);
+  return partial;
+}
+
+// For kJoin: `partial` as a product whose steps are its parts.
+Problem joined(const at::Tensor& out, const at::Tensor& partial, const at::Tensor& c) {
+  const Operand parts = operand_of(partial, false);
+  return {partial.size(1),        partial.size(2), partial.size(0), 1,
+          operand_of(out, false), parts,           parts,           operand_of(c, false)};
+}
+
+int64_t span_of(int64_t depth, int64_t parts) { return up(up(depth, parts), 16) * 16; }
+
+// The parts as a batch of products, then their sum.
+void multiply_in_parts(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                       const at::Tensor& c, const at::Scalar& alpha, const at::Scalar& beta, int64_t parts) {
+  const at::Tensor partial = products_of_parts(name, a, b, out.is_floating_point() ? at::kFloat : out.scalar_type(),
+                                               a.size(-1) / parts / 4 * 4);
   const at::Tensor sum = partial.sum(at::IntArrayRef{0}, false, partial.scalar_type());
   if (c.defined()) {
     out.copy_(c.to(partial.scalar_type()).mul(beta).add_(sum.view(out.sizes()), alpha));
@@ -204,15 +324,21 @@ void multiply_in_parts(const char* name, const at::Tensor& out, const at::Tensor
 
 // With bindings, dtypes and the parameters of operands in place: the rest, and off it goes.
 void dispatch(Launch& launch, MatmulSpec& spec, const Problem& problem, const Candidate& candidate) {
+  const bool for_gpus = is_for_gpus_alone(candidate.kernel);
   const bool in_lines = candidate.kernel == MatmulKernel::subgroup || candidate.kernel == MatmulKernel::vector;
-  if (in_lines) choose_walks(spec, problem);
-  const auto [groups, chunk] = grid_of(candidate.kernel, candidate.lines, problem);
+  if (in_lines || for_gpus) choose_walks(spec, problem);
+  if (for_gpus) {
+    const auto groups = groups_of(candidate, problem);
+    std::copy(groups.begin(), groups.end(), launch.grid);
+  } else {
+    const auto [groups, chunk] = grid_of(candidate.kernel, candidate.lines, problem);
+    launch.params[MatmulParams::kChunk] = chunk;
+    launch.grid[0] = groups;
+  }
   launch.params[MatmulParams::kRows] = static_cast<uint32_t>(problem.rows);
   launch.params[MatmulParams::kColumns] = static_cast<uint32_t>(problem.columns);
   launch.params[MatmulParams::kDepth] = static_cast<uint32_t>(problem.depth);
   launch.params[MatmulParams::kBatches] = static_cast<uint32_t>(problem.batches);
-  launch.params[MatmulParams::kChunk] = chunk;
-  launch.grid[0] = groups;
   set_key(launch, Family::matmul, spec);
   launch.print = &print;
   runtime().stream.dispatch(launch);
@@ -290,20 +416,26 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
     return;
   }
   const bool is_one = !alpha.isBoolean() && alpha.equal(1);
-  if (const int64_t parts = parts_of(out, a);
-      parts > 1 && !epilogue && (out.is_floating_point() || (is_one && !c.defined()))) {
-    multiply_in_parts(name, out, a, b, c, alpha, beta, parts);
-    return;
-  }
   Problem problem{out.size(-2),           out.size(-1),         a.size(-1),          out.dim() > 2 ? out.size(0) : 1,
                   operand_of(out, false), operand_of(a, false), operand_of(b, true), operand_of(c, false)};
   const Compute compute = compute_type(kernel_dtype(out.scalar_type(), name));
-  const Candidate& candidate = choose(problem, compute);
+  const Candidate* candidate = &choose(problem, compute);
+  if (const int64_t parts = parts_of(out, a); parts > 1 && !is_for_gpus_alone(candidate->kernel) && !epilogue &&
+                                              (out.is_floating_point() || (is_one && !c.defined()))) {
+    multiply_in_parts(name, out, a, b, c, alpha, beta, parts);
+    return;
+  }
+  at::Tensor partial;
+  if (const int64_t parts = parts_on_gpu(*candidate, problem); parts > 1) {
+    partial = products_of_parts(name, a, b, at::kFloat, span_of(problem.depth, parts));
+    problem = joined(out, partial, c);
+    candidate = &kJoin;
+  }
 
   MatmulSpec spec{};
   spec.epilogue = epilogue ? epilogue : c.defined() ? &kAdded : is_one ? &kProduct : &kScaled;
-  spec.kernel = static_cast<uint8_t>(candidate.kernel);
-  spec.lines = candidate.lines;
+  spec.kernel = static_cast<uint8_t>(candidate->kernel);
+  spec.lines = candidate->lines;
   spec.compute = static_cast<uint8_t>(compute);
   Launch launch;
   const Operand* const operands[] = {&problem.out, &problem.a, &problem.b, &problem.c};
@@ -327,7 +459,7 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
   write_scalar(&launch.params[MatmulParams::kScalars], compute, alpha);
   write_scalar(&launch.params[MatmulParams::kScalars + 2], compute, beta);
   launch.param_words = MatmulParams::kWords;
-  dispatch(launch, spec, problem, candidate);
+  dispatch(launch, spec, problem, *candidate);
 }
 
 void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor& b) {
@@ -340,12 +472,19 @@ void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor
   Problem problem{a.size(-2),         b.size(-1),           a.size(-1),          batches,
                   {nullptr, 0, 0, 0}, operand_of(a, false), operand_of(b, true), {nullptr, 0, 0, 0}};
   if (problem.rows * problem.columns * problem.batches == 0) return;
-  const Candidate& candidate = choose(problem, Compute::f32);
+  const Candidate* candidate = &choose(problem, Compute::f32);
+  at::Tensor partial;
+  if (const int64_t parts = parts_on_gpu(*candidate, problem); parts > 1) {
+    partial = products_of_parts(label.c_str(), a, b, at::kFloat, span_of(problem.depth, parts));
+    problem = joined({}, partial, {});
+    problem.out.tensor = problem.c.tensor = nullptr;
+    candidate = &kJoin;
+  }
 
   MatmulSpec spec{};
   spec.epilogue = &call.epilogue;
-  spec.kernel = static_cast<uint8_t>(candidate.kernel);
-  spec.lines = candidate.lines;
+  spec.kernel = static_cast<uint8_t>(candidate->kernel);
+  spec.lines = candidate->lines;
   spec.compute = static_cast<uint8_t>(Compute::f32);
   spec.transposed = problem.transposed;
   EpilogueBinder binder(*call.epilogue.text, *problem.a.tensor, *problem.b.tensor, call.tensors, call.read_only);
@@ -362,8 +501,24 @@ void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor
     place[3] = static_cast<uint32_t>(operands[i]->second);
   }
   binder.pass(launch, call.words);
-  dispatch(launch, spec, problem, candidate);
+  dispatch(launch, spec, problem, *candidate);
   binder.copy_back();
+}
+
+std::vector<std::string> matmul_candidates() {
+  std::vector<std::string> names;
+  for (const Candidate& candidate : kCandidates) {
+    if (is_here(candidate.where)) names.emplace_back(candidate.name);
+  }
+  return names;
+}
+
+void force_matmul(const std::string& name) {
+  forced = nullptr;
+  for (const Candidate& candidate : kCandidates) {
+    if (candidate.name == name) forced = &candidate;
+  }
+  TORCH_CHECK_VALUE(name.empty() || forced.load(), "webgpu: there is no kernel of matrix products named ", name);
 }
 
 }  // namespace torch_webgpu

@@ -3,6 +3,9 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
 
+#include <string>
+#include <vector>
+
 #include "shader/matmul.h"
 
 namespace torch_webgpu {
@@ -22,5 +25,10 @@ struct EpilogueCall {
   at::ArrayRef<uint32_t> words;
 };
 void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor& b);
+
+// For tests: the kernels that there are for this adapter, and the one that GPUs take for every product that it can
+// compute. An empty name leaves the choice.
+std::vector<std::string> matmul_candidates();
+void force_matmul(const std::string& name);
 
 }  // namespace torch_webgpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shader/matmul_tile.h"
 #include "shader/memory.h"
 
 namespace torch_webgpu {
@@ -26,7 +27,7 @@ class Printer {
   std::string print() {
     uint32_t bindings = 1;
     for (uint32_t i = 1; i < operands_; ++i) bindings = std::max<uint32_t>(bindings, spec_.binding[i] + 1);
-    for (uint32_t i = 0; i < bindings; ++i) text_ ? bind_to_read(i) : source_.bind(i, element(i));
+    for (uint32_t i = 0; i < bindings; ++i) source_.bind(i, element(i));
     source_.use(compute_);
     for (uint32_t i = first_; i < operands_; ++i) source_.use(compute_type(dtype(i)));
     if (spec_.epilogue->library) source_.use(spec_.epilogue->library);
@@ -51,6 +52,14 @@ class Printer {
   }
 
  private:
+  // Whether the kernel stores four neighbours at once.
+  bool stores_fours() const {
+    return kernel_ == MatmulKernel::subgroup || kernel_ == MatmulKernel::tiled || kernel_ == MatmulKernel::join ||
+           (kernel_ == MatmulKernel::thin && walk(2) == Walk::across);
+  }
+
+  static bool in_quads(Walk walk) { return walk == Walk::along || walk == Walk::across; }
+
   DType dtype(uint32_t operand) const { return static_cast<DType>(spec_.dtype[operand]); }
   uint32_t bytes(uint32_t operand) const { return size_bytes(dtype(operand)); }
   Walk walk(uint32_t operand) const { return static_cast<Walk>(spec_.walk[operand]); }
@@ -58,10 +67,20 @@ class Printer {
   // Operands that share a buffer and are loaded in fours are of one dtype.
   std::string element(uint32_t binding) const {
     for (uint32_t i = first_; i < operands_; ++i) {
-      if (spec_.binding[i] == binding && (i < 3 ? walk(i) != Walk::elements : walk(i) == Walk::across))
+      if (spec_.binding[i] == binding && (i < 3 && i > 0 ? in_quads(walk(i)) : walk(i) == Walk::across))
         return array_of_quads(bytes(i));
     }
     return binding == 0 && bytes(0) < 4 && !text_ ? "atomic<u32>" : "u32";
+  }
+
+  // The stride from step to step, in what is loaded at once where a function of it counts in that.
+  std::string step(uint32_t operand) const {
+    const std::string stride = param(MatmulParams::offset(operand) + 3);
+    return walk(operand) == Walk::across ? stride + " >> 2u" : stride;
+  }
+  MatmulSide side(uint32_t operand) const {
+    return {kNames[operand][0], operand == 1 ? "rows" : "columns",       dtype(operand), walk(operand),
+            memory(operand),    param(MatmulParams::offset(operand) + 3)};
   }
 
   Memory memory(uint32_t operand) const {
@@ -103,6 +122,22 @@ class Printer {
       source_.print(walk(operand) == Walk::along ? ") >> vec4<u32>(2u), 1u" : "), " + param(at + 3));
     }
     source_.print(", depth());\n}\n");
+    print_four(operand);
+    source_.print("fn load_" + name + "(p: Lines, k: u32) -> mat4x4<f32> {\n  return " +
+                  (across ? "transpose(mat4x4<f32>(" : "mat4x4<f32>("));
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (i) source_.print(", ");
+      source_.print("four_" + name + "(p.at.");
+      source_.print(across ? "x, p.by, 4u * k + " + number(i) + ", p.depth)"
+                           : std::string(1, "xyzw"[i]).append(", p.by, k, p.depth)"));
+    }
+    source_.print(across ? "));\n}\n" : ");\n}\n");
+  }
+
+  // Four steps of one line, from 4 * k on; or the step k of four lines.
+  void print_four(uint32_t operand) {
+    const std::string name = kNames[operand];
+    const bool across = walk(operand) == Walk::across;
     source_.print("fn four_" + name + "(place: u32, by: u32, k: u32, depth: u32) -> vec4<f32> {\n");
     const std::string four = "vec4<u32>(0u, 1u, 2u, 3u)";
     if (walk(operand) == Walk::elements) {
@@ -125,15 +160,6 @@ class Printer {
                                        ", 4u * k + " + four + " < vec4<u32>(depth));\n}\n"
                                  : "  return " + floats_of_quad(dtype(operand), "q") + ";\n}\n");
     }
-    source_.print("fn load_" + name + "(p: Lines, k: u32) -> mat4x4<f32> {\n  return " +
-                  (across ? "transpose(mat4x4<f32>(" : "mat4x4<f32>("));
-    for (uint32_t i = 0; i < 4; ++i) {
-      if (i) source_.print(", ");
-      source_.print("four_" + name + "(p.at.");
-      source_.print(across ? "x, p.by, 4u * k + " + number(i) + ", p.depth)"
-                           : std::string(1, "xyzw"[i]).append(", p.by, k, p.depth)"));
-    }
-    source_.print(across ? "));\n}\n" : ");\n}\n");
   }
 
   void print_finish() {
@@ -144,7 +170,7 @@ class Printer {
     source_.print(
         std::string("fn finish(batch: u32, row: u32, column: u32, product: T) -> T {\n  return finish_with(") +
         (operands_ == 4 ? "load_c(batch, row, column)" : "T()") + ", product);\n}\n");
-    if (kernel_ == MatmulKernel::subgroup) print_four_of_c();
+    if (stores_fours()) print_four_of_c();
   }
 
   // What four results in a row have of c.
@@ -163,12 +189,6 @@ class Printer {
           "  return vec4<f32>(load_c(batch, row, column), load_c(batch, row, column + 1u), "
           "load_c(batch, row, column + 2u),\n      load_c(batch, row, column + 3u));\n}\n");
     }
-  }
-
-  void bind_to_read(uint32_t binding) {
-    const std::string index = std::to_string(binding);
-    source_.print("@group(0) @binding(" + index + ") var<storage, read> m" + index + ": array<" + element(binding) +
-                  ">;\n");
   }
 
   void print_epilogue() {
@@ -214,7 +234,7 @@ class Printer {
         "  put(at_out(batch, row, column), raw(finish(batch, row, column, product)));\n}\n"
         "fn put(at: u32, value: " +
         std::string(bytes(0) == 8 ? "vec2<u32>" : "u32") + ") {\n" + memory(0).store("at", "value") + "}\n");
-    if (kernel_ != MatmulKernel::subgroup) return;
+    if (!stores_fours()) return;
     source_.print(
         "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>, c: vec4<f32>) {\n"
         "  for (var i = 0u; i < min(4u, columns() - min(column, columns())); i++) {\n"
@@ -250,6 +270,18 @@ class Printer {
         source_.use("matmul_lines");
         source_.use("matmul_subgroup");
         return;
+      case MatmulKernel::tiled: source_.print(print_matmul_tile(kMatmulTiles[spec_.lines], side(1), side(2))); return;
+      case MatmulKernel::thin: {
+        for (uint32_t i = 1; i < 3; ++i) {
+          print_four(i);
+          source_.print(std::string("fn step_") + kNames[i] + "() -> u32 { return " + step(i) + "; }\n");
+        }
+        source_.print(walk(2) == Walk::across
+                          ? print_matmul_thin_across(spec_.lines, in_quads(walk(1)))
+                          : print_matmul_thin_along(spec_.lines, in_quads(walk(1)), in_quads(walk(2))));
+        return;
+      }
+      case MatmulKernel::join: source_.print(print_matmul_join(side(1), walk(1) == Walk::along)); return;
       case MatmulKernel::vector: {
         const bool by_subgroup = target_.subgroup == target_.workgroup;
         workgroup(target_.workgroup);
@@ -280,10 +312,23 @@ std::string print_matmul(const MatmulSpec& spec, const Target& target) { return 
 
 std::string label_matmul(const MatmulSpec& spec) {
   if (spec.epilogue->text) return spec.epilogue->text->label;
-  const char* const kernels[] = {"tile", "shared", "subgroup", "vector"};
-  return std::string("matmul ") + kernels[spec.kernel] + spec.epilogue->name + " (" +
-         name(static_cast<DType>(spec.dtype[1])) + ", " + name(static_cast<DType>(spec.dtype[2])) + ") -> " +
-         name(static_cast<DType>(spec.dtype[0]));
+  const char* const kernels[] = {"tile", "shared", "subgroup", "vector", "tiled", "thin", "join"};
+  std::string kernel = kernels[spec.kernel];
+  if (spec.kernel == static_cast<uint8_t>(MatmulKernel::thin)) {
+    const bool across = static_cast<Walk>(spec.walk[2]) == Walk::across;
+    kernel += " " + std::to_string(spec.lines) + (across ? " across" : " along");
+  }
+  if (spec.kernel == static_cast<uint8_t>(MatmulKernel::tiled)) {
+    const auto walk = [&](uint32_t operand) { return static_cast<Walk>(spec.walk[operand]); };
+    const MatmulTile& tile = kMatmulTiles[spec.lines];
+    const bool packed =
+        stay_packed(tile, static_cast<DType>(spec.dtype[1]), walk(1), static_cast<DType>(spec.dtype[2]), walk(2));
+    const char* const walks[] = {"elements", "quads along", "quads across", "elements across"};
+    kernel = std::string(tile.name) + ", slices of " + std::to_string(packed ? tile.half_slice : tile.slice) + ", " +
+             walks[spec.walk[1]] + " and " + walks[spec.walk[2]];
+  }
+  return "matmul " + kernel + spec.epilogue->name + " (" + name(static_cast<DType>(spec.dtype[1])) + ", " +
+         name(static_cast<DType>(spec.dtype[2])) + ") -> " + name(static_cast<DType>(spec.dtype[0]));
 }
 
 }  // namespace torch_webgpu

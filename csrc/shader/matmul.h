@@ -21,17 +21,22 @@ struct Epilogue {
 
 enum class MatmulKernel : uint8_t {
   tile,      // an invocation per 4 x 4 tile: small products, and any type
-  shared,    // a workgroup per 32 x 32 tile in shared memory: GPUs
+  shared,    // a workgroup per 32 x 32 tile in shared memory: GPUs, for any type
   subgroup,  // a subgroup of 8 lanes per tile of 32 columns in registers: software adapters
   vector,    // a workgroup per few rows of a product with a vector
+  // In shader/matmul_tile.h, for GPUs:
+  tiled,  // a workgroup per tile of kMatmulTiles
+  thin,   // all of the few rows at once, with a few columns per workgroup
+  join,   // the sum of a product's parts
 };
 
 // How four elements of an operand that lie side by side are loaded at once. A line is a row of a or a column of b; its
 // steps are what is summed over.
 enum class Walk : uint8_t {
-  elements,  // not at all
-  along,     // four steps of a line
-  across,    // one step of four lines
+  elements,         // not at all
+  along,            // four steps of a line
+  across,           // one step of four lines
+  elements_across,  // not at all; but lines, not steps, are neighbours (MatmulKernel::tiled)
 };
 
 struct MatmulSpec {
@@ -41,7 +46,7 @@ struct MatmulSpec {
   uint8_t dtype[4];    // of out, a, b, c
   uint8_t binding[4];  // which buffer each is in; out is in the first
   uint8_t walk[4];     // Walk; of out and c `across` means four neighbours in a row at once, of c `along` one for all
-  uint8_t lines;       // of a that a lane holds: 1, 2 or 4
+  uint8_t lines;       // of a that a lane holds: 1, 2 or 4; rows of a thin product; which of kMatmulTiles
   uint8_t ragged : 1;  // the last four steps are not all there
   uint8_t same_c : 1;  // c is the same in every row
   uint8_t transposed : 1;  // the kernel's rows are the columns of what it stores by a text of its own

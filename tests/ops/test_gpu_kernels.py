@@ -19,13 +19,21 @@ CHOSEN = {
 }
 
 
-@pytest.mark.parametrize("name", CHOSEN)
-def test_kernels_for_gpus(name: str) -> None:
-    file = Path(__file__).with_name(f"test_{name}.py")
+def run_as_gpu(file: str, *options: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", file, "-n", "0", "-q", "-x", "-k", CHOSEN[name]],
+        [sys.executable, "-m", "pytest", Path(__file__).with_name(file), "-n", "0", "-q", "-x", *options],
         env=os.environ | {"TORCH_WEBGPU_TARGET": "gpu"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_kernels_for_gpus(name: str) -> None:
+    run_as_gpu(f"test_{name}.py", "-k", CHOSEN[name])
+
+
+@pytest.mark.parametrize("tests", ("test_tiles", "thin or batches or parts or choose", "what_is_added or epilogues"))
+def test_every_kernel_of_products(tests: str) -> None:
+    run_as_gpu("gpu_matmul.py", "-k", tests)

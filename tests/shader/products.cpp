@@ -6,6 +6,7 @@
 #include "shader/attention.h"
 #include "shader/convolution.h"
 #include "shader/matmul.h"
+#include "shader/matmul_tile.h"
 
 namespace torch_webgpu::test {
 namespace {
@@ -39,6 +40,41 @@ class Products {
     mixed.dtype[1] = number_of(DType::f16);
     mixed.binding[3] = 0;  // added in place
     print(mixed);
+  }
+
+  // Those for GPUs: every tile, and every way to load.
+  void by_tiles() {
+    constexpr Walk kAll[] = {Walk::elements, Walk::along, Walk::across, Walk::elements_across};
+    for (const DType dtype : kFloats) {
+      for (uint8_t tile = 0; tile < std::size(kMatmulTiles); ++tile) {
+        for (const Walk a : kAll) {
+          for (const Walk b : kAll) print_walks(MatmulKernel::tiled, dtype, tile, a, b);
+        }
+      }
+      for (const uint8_t rows : {1, 4, 16}) {
+        for (const Walk a : {Walk::elements, Walk::along}) {
+          for (const Walk b : kWalks) print_walks(MatmulKernel::thin, dtype, rows, a, b);
+        }
+      }
+      for (const Walk parts : {Walk::elements, Walk::along}) {
+        print_walks(MatmulKernel::join, dtype, 1, parts, parts);
+      }
+    }
+  }
+
+  void print_walks(MatmulKernel kernel, DType dtype, uint8_t lines, Walk a, Walk b) {
+    const bool fours = kernel != MatmulKernel::thin || b == Walk::across;
+    for (const Epilogue* epilogue : {&kProduct, &kAdded, &kFused}) {
+      if (epilogue != &kProduct && a != b) continue;  // what is stored does not depend on what is loaded
+      MatmulSpec spec = spec_of(kernel, dtype, *epilogue);
+      if (kernel == MatmulKernel::join) spec.dtype[1] = spec.dtype[2] = number_of(DType::f32);
+      spec.lines = lines;
+      spec.walk[0] = static_cast<uint8_t>(fours && a != Walk::elements ? Walk::across : Walk::elements);
+      spec.walk[1] = static_cast<uint8_t>(a);
+      spec.walk[2] = static_cast<uint8_t>(b);
+      spec.ragged = a != b;
+      print(spec);
+    }
   }
 
   // In quads where memory allows.
@@ -236,6 +272,7 @@ void print_matmul_kernels(const Target& target, const Emit& emit) {
   Products products(target, emit);
   products.by_elements(MatmulKernel::tile);
   if (!target.software) products.by_elements(MatmulKernel::shared);
+  if (!target.software && target.subgroup == 0) products.by_tiles();
   if (target.software && target.subgroup == kMatmulSubgroup) products.by_lines(MatmulKernel::subgroup, {1, 2, 4});
   products.by_lines(MatmulKernel::vector, {1, 4});
 }

@@ -34,8 +34,10 @@ def verdicts(names: list[str], chip: str, variables: dict[str, str] | None = Non
     texts = list(dict.fromkeys(launch.wgsl for _, launch in every))
     compiled = dict(zip(texts, compile_for(chip, texts), strict=True))
     found: dict[str, list[Verdict]] = {name: [] for name in names}
-    for name, launch in every:
-        found[name].append(judge(launch, compiled[launch.wgsl], TABLE[name].work(launch), CARDS[chip]))
+    for name in names:
+        works = TABLE[name].work(launches[name])
+        for launch, work in zip(launches[name], works, strict=True):
+            found[name].append(judge(launch, compiled[launch.wgsl], work, CARDS[chip]))
     return found
 
 

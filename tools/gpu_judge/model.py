@@ -75,7 +75,7 @@ class Verdict:
         return self.hot.lds / max(1, self.hot.fma)
 
 
-def _clocks(counts: Counts, wave: int, held: int) -> dict[str, float]:
+def _clocks(counts: Counts, wave: int, held: float) -> dict[str, float]:
     cached = counts.load_bytes + counts.store_bytes - counts.uncached_bytes
     return {
         "vector": counts.vector_clocks * wave / 64,
@@ -87,6 +87,11 @@ def _clocks(counts: Counts, wave: int, held: int) -> dict[str, float]:
     }
 
 
+def ideal_us(work: Work, card: Card) -> float:
+    """What multiply-adds, or bytes, take at least."""
+    return max(work.bytes / card.gbps / 1e3, work.fma / (card.units * 64 * card.ghz * 1e3))
+
+
 def judge(launch: Launch, compiled: Compiled, work: Work, card: Card) -> Verdict:
     wave, stats = wave_of(compiled.text), compiled.statistics
     groups = math.prod(launch.grid)
@@ -95,7 +100,7 @@ def judge(launch: Launch, compiled: Compiled, work: Work, card: Card) -> Verdict
     holds = 2 * stats["Subgroups per SIMD"]
     if stats["LDS size"]:
         holds = min(holds, 65536 // stats["LDS size"] * waves_of_group)
-    held = max(1, min(holds, groups * waves_of_group // units))
+    held = max(1.0, min(holds, groups * waves_of_group / units))  # on average
 
     loops = loops_of(compiled.text)
     exact = _set_trips(loops, work, groups * launch.lanes)
@@ -109,7 +114,7 @@ def judge(launch: Launch, compiled: Compiled, work: Work, card: Card) -> Verdict
     hot = _hot(loops, work)
     return Verdict(
         launch, work, stats, hot.counts, hot.total_trips(), hot.counts.fma / max(1, hot.counts.vector_clocks), holds,
-        limit, microseconds[limit], max(microseconds["memory"], work.fma / (card.units * 64 * card.ghz * 1e3)), exact,
+        limit, microseconds[limit], ideal_us(work, card), exact,
     )  # fmt: skip
 
 

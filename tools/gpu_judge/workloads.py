@@ -21,7 +21,8 @@ Tensors = Sequence[torch.Tensor]
 class Workload:
     make: Callable[[], Tensors]
     run: Callable[..., Any]
-    work: Callable[[Launch], Work]
+    whole: Work  # what all launches together have to do
+    work: Callable[[list[Launch]], list[Work]]
     share: float = 0.0  # of the card's limit, at least: what the test asks for
 
 
@@ -29,10 +30,17 @@ def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.empty(shape, device="webgpu", dtype=dtype)
 
 
-def slices_of(label: str, depth: int) -> tuple[float, ...]:
-    """How often the loop over K of a tiled product runs."""
-    found = re.search(r"slices of (\d+)", label)
-    return (math.ceil(depth / int(found[1])),) if found else ()
+def trips_of_product(launch: Launch, depth: int) -> tuple[float, ...]:
+    """Of the loops over the inner side, where the kernel's label says how long their steps are."""
+    if found := re.search(r"slices of (\d+)", launch.label):
+        return (math.ceil(depth / int(found[1])),)
+    if found := re.search(r"thin (\d+) (along|across)", launch.label):
+        rows, walk = int(found[1]), found[2]
+        unroll = (1 if rows > 4 else 2) if walk == "along" else (2 if rows == 1 else 1)
+        teams = 16 if walk == "along" else 8 if rows > 4 else 4
+        blocks, rest = divmod(depth // 4, teams * unroll)
+        return (blocks, math.ceil(rest / teams))
+    return (1, depth / 4 / launch.lanes) if "vector" in launch.label else ()
 
 
 def product(
@@ -43,26 +51,40 @@ def product(
         b = empty(k, n, dtype=dtype) if layout[1] == "n" else empty(n, k, dtype=dtype).t()
         return a, b
 
-    def work(launch: Launch) -> Work:
-        if not launch.label.startswith("matmul"):  # joins parts
-            return Work(0, 4 * m * n)
-        return Work(m * n * k, dtype.itemsize * (m * k + k * n + m * n), slices_of(launch.label, k))
+    whole = Work(m * n * k, dtype.itemsize * (m * k + k * n + m * n))
 
-    return Workload(make, torch.matmul, work, share)
+    def work(launches: list[Launch]) -> list[Work]:
+        first = launches[0]
+        parts = first.grid[2]
+        if parts == 1:
+            return [Work(whole.fma, whole.bytes, trips_of_product(first, k))]
+        between = 4 * parts * m * n
+        if between <= CACHED:
+            between = 0
+        trips = (parts // 16, math.ceil(parts % 16 / 4))  # 16 at a time, then 4
+        join = Work(0, between + m * n * dtype.itemsize, trips)
+        return [Work(whole.fma, dtype.itemsize * (m * k + k * n) + between, trips_of_product(first, k // parts)), join]
+
+    return Workload(make, torch.matmul, whole, work, share)
 
 
 def rows(run: Callable[[torch.Tensor], Any], m: int, n: int, moved: float, share: float = 0) -> Workload:
     """Moves so many times the matrix's bytes."""
-    return Workload(lambda: (empty(m, n),), run, lambda _: Work(0, 4 * m * n * moved), share)
+    whole = Work(0, 4 * m * n * moved)
+    return Workload(lambda: (empty(m, n),), run, whole, lambda launches: [whole] * len(launches), share)
 
 
 HALF = torch.float16
+CACHED = 4 << 20  # what one launch writes and the next one reads need not go through memory
+SHARES = {512: 0.7, 1024: 0.8, 4096: 0.88}
+LAYOUTS = ("nn", "nt", "tn")
 TABLE: dict[str, Workload] = {
-    **{f"matmul_{n}_{x}": product(n, n, n, x) for n in (512, 1024, 4096) for x in ("nn", "nt", "tn")},
-    **{f"matmul_4096_{x}_f16": product(4096, 4096, 4096, x, HALF) for x in ("nn", "nt")},
-    "matmul_64x4096x64": product(64, 4096, 64),
-    **{f"linear_{m}_{x}": product(m, 4096, 4096, x) for m in (1, 4, 16) for x in ("nn", "nt")},
-    **{f"linear_{m}_{x}_f16": product(m, 4096, 4096, x, HALF) for m in (1, 4, 16) for x in ("nn", "nt")},
+    **{f"matmul_{n}_{x}": product(n, n, n, x, share=share) for n, share in SHARES.items() for x in LAYOUTS},
+    **{f"matmul_{n}_{x}_f16": product(n, n, n, x, HALF, share) for n, share in SHARES.items() for x in LAYOUTS},
+    **{f"matmul_1023_{x}": product(1023, 1023, 1023, x, share=0.7) for x in LAYOUTS},
+    "matmul_64x4096x64": product(64, 4096, 64, share=0.6),
+    **{f"linear_{m}_{x}": product(m, 4096, 4096, x, share=0.9) for m in (1, 4, 16) for x in ("nn", "nt")},
+    **{f"linear_{m}_{x}_f16": product(m, 4096, 4096, x, HALF, 0.9) for m in (1, 4, 16) for x in ("nn", "nt")},
     "sum_first": rows(lambda x: x.sum(0), 4096, 4096, 1),
     "sum_first_long": rows(lambda x: x.sum(0), 32768, 1024, 1),
     "sum_all": rows(lambda x: x.sum(), 4096, 4096, 1),
