@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup build demo test ecosystem lint bench peers gpu-judge op-table wheel clean
+.PHONY: help setup build demo test ecosystem sanitize lint bench peers gpu-judge op-table wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -23,8 +23,12 @@ test:  ## every test, C++ and Python (ARGS= goes to pytest)
 
 ecosystem: setup  ## what works with transformers, accelerate, lightning, ...: installs them, prints a table
 	@$(PYTHON) -m pip install -qq --no-deps -r requirements-ecosystem.txt
-	@$(PYTHON) -m pip check
+	@! $(PYTHON) -m pip check | grep -v -e 'timm.* requires torchvision' -e 'No broken'
 	@$(PYTHON) -m pytest -n 0 tests/ecosystem $(ARGS)
+
+sanitize: setup  ## the C++ tests with ASan and UBSan, then with TSan (ARGS=thread for one of them)
+	@tools/setup tests
+	@tools/sanitize $(ARGS)
 
 lint:  ## clang-format, clang-tidy on changed files (or FILES=), ruff, mypy
 	@tools/setup tests

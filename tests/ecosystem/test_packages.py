@@ -277,7 +277,7 @@ def test_lightning_has_one_device() -> None:
         lightning.Trainer(accelerator="webgpu", devices=2, logger=False)
 
 
-# torchmetrics and timm
+# torchmetrics
 
 
 def test_torchmetrics() -> None:
@@ -295,15 +295,6 @@ def test_torchmetrics() -> None:
     mean = torchmetrics.MeanMetric().to("webgpu")
     mean.update(torch.tensor([1.0, 3.0], device="webgpu"))
     assert mean.compute().item() == 2
-
-
-def test_timm() -> None:
-    """create_model(...).to("webgpu"): no adapter"""
-    pytest.importorskip("torchvision", reason="timm needs torchvision, which has no build for torch 2.13.0+cpu")
-    model = package("timm").create_model("resnet10t", pretrained=False, num_classes=3).eval()
-    images = torch.rand(1, 3, 64, 64)
-    expected = model(images)
-    torch.testing.assert_close(model.to("webgpu")(images.to("webgpu")).cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_adapters_cost_nothing_without_their_packages() -> None:

@@ -64,6 +64,14 @@ def test_histc(dtype: torch.dtype) -> None:
             assert_same(actual, torch.histc(one, **kwargs), f"histc {one.shape} {kwargs}")
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8], ids=name_of)
+def test_histc_of_integers(dtype: torch.dtype) -> None:
+    """As on CUDA; the CPU refuses them."""
+    tensor = torch.tensor([0, 1, 1, 3, 3, 3, 7], dtype=dtype)
+    expected = torch.histc(tensor.float(), 4, 0, 3).to(dtype)
+    assert_same(run_on_device(torch.histc, to_device(tensor), 4, 0, 3), expected)
+
+
 def test_histogram_of_edges() -> None:
     tensor, weights = make((300,), torch.float32), torch.rand(300)
     edges = torch.tensor([-3.0, -1.0, 0.0, 0.5, 4.0])

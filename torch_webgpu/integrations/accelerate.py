@@ -43,8 +43,30 @@ def _adapt_accelerator(module: ModuleType) -> None:
     module.is_bf16_available = is_bf16_available  # type: ignore[attr-defined]
 
 
+def _adapt_modeling(module: ModuleType) -> None:
+    """Where `device_map="auto"` may put layers. The device counts as number 0, as PyTorch's accelerator does."""
+    original = module.get_max_memory
+
+    def get_max_memory(max_memory: dict[int | str, Any] | None = None) -> dict[int | str, Any]:
+        if max_memory and 0 in max_memory and not torch.cuda.is_available() and device.is_available():
+            own, others = max_memory[0], {key: value for key, value in max_memory.items() if key != 0}
+            own = module.convert_file_size_to_int(own) if isinstance(own, str) else own
+            return {0: own, **original(others)}  # which would warn of a number without a device
+        found = original(max_memory)
+        if max_memory is not None or set(found) != {"cpu"} or not device.is_available():
+            return found
+        free, _ = device.mem_get_info()
+        # An adapter that shares the host's memory has no other for what it cannot hold.
+        has_own = device.get_device_properties().type == "discrete"
+        return {0: free, "cpu": found["cpu"]} if has_own else {0: free}
+
+    module.get_max_memory = get_max_memory  # type: ignore[attr-defined]
+
+
 def adapt(module: ModuleType) -> None:
     if module.__name__ == "accelerate.state":
         _adapt_state(module)
+    elif module.__name__ == "accelerate.utils.modeling":
+        _adapt_modeling(module)
     else:
         _adapt_accelerator(module)

@@ -47,6 +47,8 @@ def adapt(module: ModuleType) -> None:
     original = module.safe_open
 
     def safe_open(filename: Any, framework: str, device: Any = "cpu", **options: Any) -> Any:
+        if isinstance(device, int) and not torch.cuda.is_available():
+            device = torch.device(device)  # of the accelerator
         if not str(device).startswith("webgpu"):
             return original(filename, framework, device=device, **options)
         return _File(original(filename, framework, device="cpu", **options), torch.device(device))

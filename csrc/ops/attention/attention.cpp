@@ -301,11 +301,19 @@ bool fits(const at::Tensor& query, const at::Tensor& key, const at::Tensor& valu
   return at::is_expandable_to(mask->sym_sizes(), scores);
 }
 
+// Whether a transform of torch.func is at work: vmap has a rule for the composite and none for a device's kernel, and
+// may be below a derivative, which does not show it. The composite has derivatives of any order, too.
+bool is_transformed(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kKeys({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper});
+  return tensor.key_set().has_any(kKeys);
+}
+
 int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                const std::optional<at::Tensor>& mask, double, bool, std::optional<double>, bool enable_gqa) {
   const auto& context = at::globalContext();
   // There is one fused kernel: enabling the flash or the overrideable backend selects it.
-  const bool may_fuse = context.userEnabledOverrideableSDP() || context.userEnabledFlashSDP();
+  const bool may_fuse = (context.userEnabledOverrideableSDP() || context.userEnabledFlashSDP()) &&
+                        !is_transformed(query) && !is_transformed(key) && !is_transformed(value);
   if (may_fuse && fits(query, key, value, mask, enable_gqa)) return static_cast<int64_t>(at::SDPBackend::overrideable);
   TORCH_CHECK(context.userEnabledMathSDP(), "No viable backend for scaled_dot_product_attention was found. ",
               "This is likely due to turning off both the math kernel and the fused kernels.");

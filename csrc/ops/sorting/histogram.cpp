@@ -2,6 +2,7 @@
 // the stubs that are registered here.
 #include <ATen/Context.h>
 #include <ATen/native/Histogram.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/_histogramdd_bin_edges_native.h>
 #include <ATen/ops/_histogramdd_from_bin_cts_native.h>
 #include <ATen/ops/_histogramdd_from_bin_tensors_native.h>
@@ -104,6 +105,22 @@ void outer_edges(const at::Tensor& input, const int64_t count, std::vector<doubl
   }
 }
 
+// Integers, which CUDA counts and the CPU refuses: models with experts count their tokens so.
+at::Tensor& histc_out(const at::Tensor& self, int64_t bins, const at::Scalar& low, const at::Scalar& high,
+                      at::Tensor& out) {
+  if (!at::isIntegralType(self.scalar_type(), /*includeBool=*/false)) {
+    return at::native::histogram_histc_out(self, bins, low, high, out);
+  }
+  const at::Tensor counts = at::native::histogram_histc(self.to(at::kFloat), bins, low, high);
+  at::native::resize_output(out, counts.sizes());
+  return out.copy_(counts);
+}
+
+at::Tensor histc(const at::Tensor& self, int64_t bins, const at::Scalar& low, const at::Scalar& high) {
+  at::Tensor out = empty_tensor({0}, {}, self.scalar_type());
+  return histc_out(self, bins, low, high, out);
+}
+
 using Pair = std::tuple<at::Tensor, at::Tensor>;
 using PairOut = std::tuple<at::Tensor&, at::Tensor&>;
 using Range = std::optional<at::ArrayRef<double>>;
@@ -111,8 +128,8 @@ using Weight = std::optional<at::Tensor>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&bincount>(library, "bincount");
-  native<&at::native::histogram_histc>(library, "histc");
-  native<&at::native::histogram_histc_out>(library, "histc.out");
+  native<&histc>(library, "histc");
+  native<&histc_out>(library, "histc.out");
   native<static_cast<Pair (*)(const at::Tensor&, const at::Tensor&, const Weight&, bool)>(&at::native::histogram)>(
       library, "histogram.bins_tensor");
   native<static_cast<PairOut (*)(const at::Tensor&, const at::Tensor&, const Weight&, bool, at::Tensor&, at::Tensor&)>(
