@@ -1,4 +1,9 @@
-"""A long run leaves the device's memory and the process's memory where they were."""
+"""A long run leaves the device's memory and the process's memory where they were.
+
+TORCH_WEBGPU_SOAK=1 takes 2,000 steps of training instead of 240.
+"""
+
+import os
 
 import pytest
 
@@ -40,10 +45,26 @@ SOAK = """
             if number % 2500 == 0:
                 torch.webgpu.empty_cache()
 
+    model = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(30, 5))
+    optimizer = torch.optim.AdamW(model.to("webgpu").parameters())
+    inputs, labels = torch.rand(16, 20, device="webgpu"), torch.arange(16, device="webgpu") % 5
+
+    def training(count):
+        for _ in range(count):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        assert loss.isfinite().item()
+        optimizer.zero_grad()
+
     small_ops(20_000)
     allocations(20_000)
+    training(20)
     start, resident = settle()
-    for run, count in [(small_ops, 100_000)] * 3 + [(allocations, 10_000)] * 4:
+    steps = 500 if os.environ.get("TORCH_WEBGPU_SOAK") else 60
+    for run, count in [(small_ops, 100_000)] * 3 + [(allocations, 10_000)] * 4 + [(training, steps)] * 4:
         run(count)
         allocated, now = settle()
         print(run.__name__, allocated - start, torch.webgpu.memory_reserved() - start, now - resident)
@@ -51,10 +72,13 @@ SOAK = """
 """
 
 
+SECONDS = 2400 if os.environ.get("TORCH_WEBGPU_SOAK") else 240
+
+
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_soak(runtime: str) -> None:
     growth: dict[str, list[float]] = {}
-    for line in output_of(SOAK, seconds=240, TORCH_WEBGPU_RUNTIME=runtime):
+    for line in output_of(SOAK, seconds=SECONDS, TORCH_WEBGPU_RUNTIME=runtime):
         name, allocated, reserved, resident_mib = line.split()
         assert (allocated, reserved) == ("0", "0"), line
         growth.setdefault(name, []).append(float(resident_mib))
@@ -63,3 +87,5 @@ def test_soak(runtime: str) -> None:
     # 600 make a buffer of 75 kB on average, so that one in ten that is not given back would be 4.5 MiB.
     assert min(growth["small_ops"]) < 2, growth
     assert min(growth["allocations"]) < 3, growth
+    # A tensor that stayed would show in the memory of the device, which is exact above.
+    assert min(growth["training"]) < 1, growth
