@@ -147,7 +147,7 @@ void Stream::encode(const Kernel& kernel, const DispatchView& dispatch, Profile*
       static_cast<uint32_t>(std::max<uint64_t>(uniforms, (uint64_t{param_words} * 4 + kSlotBytes - 1) / kSlotBytes));
   if (next_slot_ + slots > kSlots) submit();
   uint32_t* words = &params_[next_slot_ * kSlotBytes / 4];
-  std::memcpy(words, params, size_t{param_words} * 4);
+  std::copy_n(params, param_words, words);  // none of them may be a null pointer
   if (reports) {
     words[0] = reporter(kernel.label);
     may_report_ = true;
@@ -253,7 +253,7 @@ void Stream::replay(const Tape& tape, const Buffer* const* slots, uint64_t rando
     const uint32_t* params = tape.params(step);
     uint32_t renewed[kParamWords];
     if (step.random_word != kNoWord) [[unlikely]] {
-      std::memcpy(renewed, params, size_t{step.param_words} * 4);
+      std::copy_n(params, step.param_words, renewed);
       uint32_t* words = &renewed[step.random_word];
       const uint64_t counter = (uint64_t{words[3]} << 32 | words[2]) - tape.random().counter + random_counter;
       words[0] = static_cast<uint32_t>(random_seed);
