@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
 import torch
 from torch.utils._pytree import tree_flatten
 
@@ -19,6 +20,11 @@ ALL = os.environ.get("TORCH_WEBGPU_COMPILE") == "all"
 def is_chosen(name: str, every: int) -> bool:
     """One of so many of a long list, always the same ones."""
     return ALL or zlib.crc32(name.encode()) % every == 0
+
+
+def with_once(values: Iterable[Any], *once: Any) -> list[Any]:
+    """Parameters of a test, of which some are run on other adapters too (test_adapters.py)."""
+    return [pytest.param(value, marks=pytest.mark.once) if value in once else value for value in values]
 
 
 def dispatches() -> int:

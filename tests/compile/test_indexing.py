@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.compile.support import check, compiled
+from tests.compile.support import check, compiled, with_once
 from tests.support import to_device
 
 
@@ -33,6 +33,7 @@ def test_indices_out_of_range_stay_inside() -> None:
     assert base.cpu().nonzero().flatten().tolist() == [15]
 
 
+@pytest.mark.once
 def test_cat_and_pad() -> None:
     x, y = torch.randn(4, 12), torch.randn(4, 12)
     check(lambda x, y: (torch.cat([x, y]), torch.cat([x, y * 2], 1), F.pad(x, (1, 2)),
@@ -42,6 +43,7 @@ def test_cat_and_pad() -> None:
     check(lambda x: F.pad(x, (1, 1, 1, 1)), torch.randn(1, 1))
 
 
+@pytest.mark.once
 def test_cat_of_small_dtypes() -> None:
     for dtype in (torch.uint8, torch.float16, torch.bool, torch.int64):
         x = torch.randint(0, 2, (3, 5)).to(dtype)
@@ -55,7 +57,10 @@ def test_cat_of_more_operands_than_bindings() -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64], ids=str)
+SCATTERED = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64)
+
+
+@pytest.mark.parametrize("dtype", with_once(SCATTERED, torch.float16), ids=str)
 def test_scatter_add(dtype: torch.dtype) -> None:
     x, i, s = torch.zeros(8, 3).to(dtype), torch.randint(0, 8, (20, 3)), torch.randint(0, 4, (20, 3)).to(dtype)
     check(lambda x, i, s: (x.scatter_add(0, i, s), x.index_put((i[:, 0],), s, accumulate=True)), x, i, s)

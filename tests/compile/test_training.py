@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.compile.support import compiled, count
+from tests.compile.support import compiled, count, with_once
 from tests.support import assert_same, to_device
 
 
@@ -46,7 +46,7 @@ MODELS: dict[str, tuple[Any, torch.Size]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", with_once(MODELS, "conv", "attention"))
 def test_gradients(name: str) -> None:
     make, shape = MODELS[name]
     torch.manual_seed(1)
