@@ -12,7 +12,7 @@ from torch._inductor.virtualized import V
 from torch.utils._sympy.functions import FloorDiv, Max
 from torch.utils._sympy.symbol import SymT, free_symbol_is_type
 
-from torch_webgpu.inductor import launch
+from torch_webgpu.inductor import across, launch
 from torch_webgpu.inductor.types import COMPUTE, wgsl_type
 from torch_webgpu.inductor.values import as_compute
 
@@ -205,11 +205,11 @@ class Reductions(_Kernel):
             self.library.define(struct, f"struct {struct} {{ {members} }}")
         parameters = ", ".join(f"v_{f}: {t}" for f, t in types.items())
         self.uses_subgroups = launch.target()["subgroup"] == self.row_workgroup
-        printed = _by_subgroup if self.uses_subgroups else _by_memory
+        printed = across.by_subgroup if self.uses_subgroups else across.by_memory
         body = printed(types, combine, function, self.row_workgroup)
         made = "x_v" if single else f"{struct}({', '.join(f'x_{f}' for f in types)})"
         text = f"fn {function}({parameters}, lane: u32) -> {result} {{\n{body.replace('RESULT', made)}}}"
-        shared = "" if self.uses_subgroups else _shared(types, function, self.row_workgroup)
+        shared = "" if self.uses_subgroups else across.shared(types, function, self.row_workgroup)
         self.library.define(function, shared + text)
         return f"{function}({', '.join(values)}, lane)"
 
@@ -283,43 +283,3 @@ def _better(kind: str, compute: str) -> str:
   if ((b_nan && !a_nan) || (!a_nan && {beats}(b.v, a.v)) || (same && b.i < a.i)) {{ return b; }}
   return a;
 }}"""
-
-
-def _by_subgroup(types: dict[str, str], combine: str, function: str, workgroup: int) -> str:
-    """A workgroup that is one subgroup needs no memory: each lane combines with those 4, 2 and 1 away."""
-    lines = "".join(f"  var x_{f}_ = v_{f};\n" for f in types)
-    steps = ""
-    distance = workgroup // 2
-    while distance:
-        get = "".join(
-            f"    let a_{f} = x_{f}_;\n"
-            + (f"    let b_{f} = subgroupShuffleXor(u32(x_{f}_), {distance}u) != 0u;\n" if t == "bool"
-               else f"    let b_{f} = subgroupShuffleXor(x_{f}_, {distance}u);\n")
-            for f, t in types.items()
-        )  # fmt: skip
-        steps += f"  {{\n{get}    {combine}\n" + "".join(f"    x_{f}_ = x_{f};\n" for f in types) + "  }\n"
-        distance //= 2
-    last = "".join(f"  let x_{f} = x_{f}_;\n" for f in types)
-    return f"{lines}{steps}{last}  return RESULT;\n"
-
-
-def _shared(types: dict[str, str], function: str, workgroup: int) -> str:
-    return "".join(
-        f"var<workgroup> {function}_{f}: array<{'u32' if t == 'bool' else t}, {workgroup}>;\n" for f, t in types.items()
-    )
-
-
-def _by_memory(types: dict[str, str], combine: str, function: str, workgroup: int) -> str:
-    def put(field: str, value: str) -> str:
-        return f"{function}_{field}[lane] = {f'u32({value})' if types[field] == 'bool' else value};"
-
-    def get(field: str, at: str) -> str:
-        return f"({function}_{field}[{at}] != 0u)" if types[field] == "bool" else f"{function}_{field}[{at}]"
-
-    first = "".join(f"  {put(f, f'v_{f}')}\n" for f in types)
-    pairs = "".join(f"      let a_{f} = {get(f, 'lane')};\n      let b_{f} = {get(f, 'lane + s')};\n" for f in types)
-    puts = "".join(f"      {put(f, f'x_{f}')}\n" for f in types)
-    last = "".join(f"  let x_{f} = {get(f, '0')};\n" for f in types)
-    return (f"{first}  workgroupBarrier();\n  for (var s = {workgroup // 2}u; s > 0u; s >>= 1u) {{\n"
-            f"    if (lane < s) {{\n{pairs}      {combine}\n{puts}    }}\n    workgroupBarrier();\n  }}\n"
-            f"{last}  workgroupBarrier();\n  return RESULT;\n")  # fmt: skip
