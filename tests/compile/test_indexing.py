@@ -50,6 +50,14 @@ def test_cat_of_small_dtypes() -> None:
         check(lambda x: (torch.cat([x, x.flip(0)], 1), torch.cat([x[:, :3], x], 1)), x)
 
 
+def test_cat_and_pad_are_part_of_what_reads_them() -> None:
+    x, y = torch.randn(4, 12), torch.randn(4, 12)
+    check(lambda x, y: torch.cat([x * 2, y + 1], 1).sin(), x, y, launches=1)
+    check(lambda x, y: torch.cat([x * 2, y + 1], 1).sum(1), x, y, launches=1, rtol=1e-5, atol=1e-5)
+    check(lambda x: F.pad(x * 2, (1, 2)).sin(), x, launches=1)
+    check(lambda x: F.pad(x * 2, (1, 2)).amax(1), x, launches=1)
+
+
 def test_cat_of_more_operands_than_bindings() -> None:
     tensors = [torch.randn(6) for _ in range(18)]
     check(
