@@ -16,8 +16,8 @@ constexpr size_t kMostOfNumbers = 4;    // per function, of layouts with values:
 
 class RecordedFunction {
  public:
-  RecordedFunction(py::function function, std::vector<at::Tensor> constants)
-      : function_(std::move(function)), constants_(std::move(constants)) {}
+  RecordedFunction(py::function function, std::vector<at::Tensor> constants, bool fixed)
+      : function_(std::move(function)), constants_(std::move(constants)), fixed_(fixed) {}
 
   // As the functions that Inductor makes: takes the arguments out of the list, so that their memory can be reused.
   py::object call(py::list given) {
@@ -67,7 +67,9 @@ class RecordedFunction {
 
   py::object replay(Entry& entry, py::list& given, const Arguments& arguments) {
     std::vector<std::optional<at::Tensor>> results;
-    {
+    if (fixed_) {
+      results = entry.call->replay(arguments);  // one at a time: they share buffers
+    } else {
       const py::gil_scoped_release release;
       results = entry.call->replay(arguments);
     }
@@ -84,7 +86,7 @@ class RecordedFunction {
   py::object record(py::list& given, const Arguments& arguments) {
     auto layout = Layout::of(arguments);
     if (!layout || (layout->has_host_numbers() && of_numbers_++ >= kMostOfNumbers)) return function_(given);
-    auto call = std::make_unique<RecordedCall>(arguments, constants_);
+    auto call = std::make_unique<RecordedCall>(arguments, constants_, fixed_);
     if (!call->begin()) return function_(given);
     py::object results;
     try {
@@ -111,6 +113,7 @@ class RecordedFunction {
 
   py::function function_;
   std::vector<at::Tensor> constants_;
+  const bool fixed_;
   std::vector<Entry> entries_;
   uint64_t replays_ = 0;
   size_t of_numbers_ = 0;
@@ -120,8 +123,9 @@ class RecordedFunction {
 
 void bind_tapes(py::module& m) {
   py::class_<RecordedFunction>(m, "RecordedFunction")
-      .def(py::init<py::function, std::vector<at::Tensor>>(), py::arg("function"),
-           py::arg("constants") = std::vector<at::Tensor>{})
+      .def(py::init<py::function, std::vector<at::Tensor>, bool>(), py::arg("function"),
+           py::arg("constants") = std::vector<at::Tensor>{}, py::arg("fixed") = false,
+           "With `fixed`, replays keep their buffers instead of allocating them each time.")
       .def("__call__", &RecordedFunction::call)
       .def_property_readonly("recordings", &RecordedFunction::recordings)
       .def_property_readonly("replays", &RecordedFunction::replays)

@@ -58,7 +58,7 @@ bool fuses() {
 
 Generator& generator() { return *default_generator().get<Generator>(); }
 
-// Buffers from the pool that go back to it unless a tensor takes them.
+// Buffers from the pool that go back to it at the end of a replay.
 class Scratch {
  public:
   explicit Scratch(size_t slots) : buffers_(slots, nullptr) {}
@@ -72,7 +72,6 @@ class Scratch {
   const Buffer* allocate(uint32_t slot, uint64_t size_bytes) {
     return buffers_[slot] = runtime().pool.allocate(size_bytes);
   }
-  Buffer* take(uint32_t slot) { return std::exchange(buffers_[slot], nullptr); }
 
  private:
   std::vector<Buffer*> buffers_;
@@ -139,8 +138,14 @@ bool Layout::holds(const Arguments& arguments) const {
   return true;
 }
 
-RecordedCall::RecordedCall(const Arguments& arguments, const std::vector<at::Tensor>& constants)
-    : constants_(constants) {
+RecordedCall::~RecordedCall() {
+  for (Buffer* buffer : fixed_buffers_) {
+    if (buffer && !in_bad_fork()) runtime().pool.release(buffer);
+  }
+}
+
+RecordedCall::RecordedCall(const Arguments& arguments, const std::vector<at::Tensor>& constants, bool fixed)
+    : constants_(constants), fixed_(fixed) {
   // One slot for each argument, whether it has a buffer or not: an argument's slot is its position.
   std::vector<const Buffer*> given;
   for (const auto& [tensor, number] : arguments) {
@@ -214,15 +219,46 @@ std::optional<RecordedCall::Result> RecordedCall::result_of(const at::Tensor& te
                 {}};
 }
 
-std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arguments) const {
+c10::Storage RecordedCall::storage_of(uint64_t slot_bytes, const Result& result) {
+  Buffer* buffer = runtime().pool.allocate(slot_bytes);
+  return {c10::Storage::use_byte_size_t(), result.storage_bytes,
+          c10::DataPtr(buffer->address, buffer, &release_buffer, kDevice), allocator(), true};
+}
+
+std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arguments) {
   Runtime& here = runtime();
   const auto& slots = tape_->slots();
   c10::SmallVector<const Buffer*, 32> buffers(slots.size(), nullptr);
+  c10::SmallVector<c10::Storage, 8> own_storages(fixed_ ? 0 : slots.size());
+  if (fixed_) {
+    fixed_buffers_.resize(slots.size(), nullptr);
+    fixed_results_.resize(slots.size());
+  }
+  c10::Storage* storages = fixed_ ? fixed_results_.data() : own_storages.data();
+  for (const Result& result : results_) {
+    if (result.kind != Result::made || result.index == Tape::kNoSlot || slots[result.index].kind != Tape::Slot::own) {
+      continue;
+    }
+    c10::Storage& storage = storages[result.index];
+    if (buffers[result.index]) continue;
+    // Nobody else holds the last result, and nobody resized it.
+    const bool is_free = storage && storage.use_count() == 1 && storage.nbytes() == result.storage_bytes;
+    if (!is_free) storage = storage_of(slots[result.index].size_bytes, result);
+    buffers[result.index] = static_cast<const Buffer*>(storage.data_ptr().get_context());
+  }
   Scratch scratch(slots.size());
   for (uint32_t i = 0; i < slots.size(); ++i) {
+    if (buffers[i]) continue;
     switch (slots[i].kind) {
       case Tape::Slot::given: buffers[i] = buffer_if_any(arguments[i].tensor); break;
-      case Tape::Slot::own: buffers[i] = scratch.allocate(i, slots[i].size_bytes); break;
+      case Tape::Slot::own:
+        if (!fixed_) {
+          buffers[i] = scratch.allocate(i, slots[i].size_bytes);
+        } else {
+          if (!fixed_buffers_[i]) fixed_buffers_[i] = here.pool.allocate(slots[i].size_bytes);
+          buffers[i] = fixed_buffers_[i];
+        }
+        break;
       case Tape::Slot::fixed: buffers[i] = slots[i].buffer; break;
       case Tape::Slot::unused: break;
     }
@@ -232,7 +268,6 @@ std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arg
   here.stream.replay(*tape_, buffers.data(), random.seed, random.first);
 
   std::vector<std::optional<at::Tensor>> results(results_.size());
-  c10::SmallVector<c10::Storage, 8> storages(slots.size());
   for (size_t i = 0; i < results_.size(); ++i) {
     const Result& result = results_[i];
     if (result.kind == Result::no_tensor) continue;
@@ -250,13 +285,7 @@ std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arg
     } else if (slots[result.index].kind == Tape::Slot::given) {
       storage = arguments[result.index].tensor->storage();
     } else {
-      c10::Storage& made = storages[result.index];
-      if (!made) {
-        Buffer* buffer = scratch.take(result.index);
-        made = c10::Storage(c10::Storage::use_byte_size_t(), result.storage_bytes,
-                            c10::DataPtr(buffer->address, buffer, &release_buffer, kDevice), allocator(), true);
-      }
-      storage = made;
+      storage = storages[result.index];
     }
     constexpr c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
     auto tensor =

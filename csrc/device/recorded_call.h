@@ -41,8 +41,13 @@ class Layout {
 
 class RecordedCall {
  public:
-  // `constants` are the tensors that the function keeps: they stay the same in every call.
-  RecordedCall(const Arguments& arguments, const std::vector<at::Tensor>& constants);
+  // `constants` are the tensors that the function keeps: they stay the same in every call. With `fixed` buffers the
+  // call keeps what the first replay allocates: later ones work in it, and give results in it once nobody holds the
+  // last ones.
+  RecordedCall(const Arguments& arguments, const std::vector<at::Tensor>& constants, bool fixed = false);
+  ~RecordedCall();
+  RecordedCall(const RecordedCall&) = delete;
+  RecordedCall& operator=(const RecordedCall&) = delete;
   // Between these two all that this thread gives to the device is recorded. `begin` is false when a thread records
   // already; `end` is false, with the reason in `failure`, when the call cannot be replayed.
   bool begin();
@@ -51,7 +56,7 @@ class RecordedCall {
   const std::string& failure() const { return failure_; }
 
   // The results, with nothing where the function gave no tensor.
-  std::vector<std::optional<at::Tensor>> replay(const Arguments& arguments) const;
+  std::vector<std::optional<at::Tensor>> replay(const Arguments& arguments);
   size_t launches() const { return tape_->launch_count(); }
 
  private:
@@ -65,6 +70,7 @@ class RecordedCall {
     at::Tensor number;
   };
 
+  static c10::Storage storage_of(uint64_t slot_bytes, const Result& result);
   std::optional<Result> result_of(const at::Tensor& tensor) const;
 
   std::vector<at::Tensor> arguments_;  // while recording, so that no buffer of theirs is handed out again
@@ -72,6 +78,10 @@ class RecordedCall {
   std::unique_ptr<Tape> tape_;
   std::vector<Result> results_;
   std::string failure_;
+  // With fixed buffers, by slot: what the call works in, and the memory of its results.
+  const bool fixed_;
+  std::vector<Buffer*> fixed_buffers_;
+  std::vector<c10::Storage> fixed_results_;
 };
 
 }  // namespace torch_webgpu

@@ -116,7 +116,9 @@ class Reductions(_Kernel):
         self.accumulate(f"{place} = {fold}({place}, {as_compute(value, compute)});")
         if fourfold:
             total = f"{fold}({fold}({total}.x, {total}.y), {fold}({total}.z, {total}.w))"
-        result = self._result(dtype, self._across({"v": compute}, f"let x_v = {fold}(a_v, b_v);", fold, [total]), compute)
+        result = self._result(
+            dtype, self._across({"v": compute}, f"let x_v = {fold}(a_v, b_v);", fold, [total]), compute
+        )
         result.is_most = kind == "max"
         return result
 

@@ -116,6 +116,8 @@ def graph_options() -> dict[str, Any]:
         "max_pointwise_cat_inputs": max(2, launch.most_bindings() // 3),
         # A tape plans its memory itself, after it has put launches side by side: what shares memory cannot be.
         "allow_buffer_reuse": False,
+        # The parts of a graph that CUDA graphs would take each; a tape takes all of it.
+        "graph_partition": False,
         # A lane walks a short row; an unrolled one would be a kernel for each step of a softmax.
         "unroll_reductions_threshold": 1,
         "triton.autotune_at_compile_time": False,

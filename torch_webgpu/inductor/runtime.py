@@ -14,7 +14,6 @@ import torch
 from torch_webgpu import _C
 from torch_webgpu.inductor.launch import chunks
 
-
 # Whether a quad of a tensor's elements lies across two of its buffer's. Tensors seldom begin at such a place, so there
 # is a text that takes all as even, in which a driver drops what serves the others.
 EVEN = "fn is_uneven(e: u32) -> bool { return false; }"
@@ -127,8 +126,9 @@ class Epilogue:
         run(*operands, *window, tensors, read_only, [to_word(word) for word in words])
 
 
-def taped(call: Callable[[list[Any]], Any], tapeable: bool) -> Callable[[list[Any]], Any]:
-    """A module's function, replaced by one whose calls are recorded once per layout of the arguments and replayed."""
+def taped(call: Callable[[list[Any]], Any], tapeable: bool, fixed: bool = False) -> Callable[[list[Any]], Any]:
+    """A module's function, replaced by one whose calls are recorded once per layout of the arguments and replayed. With
+    `fixed`, the buffers of the first replay are kept for the others."""
     if not tapeable or os.environ.get("TORCH_WEBGPU_TAPE") == "0":
         return call
     recorded: Any = None
@@ -139,7 +139,7 @@ def taped(call: Callable[[list[Any]], Any], tapeable: bool) -> Callable[[list[An
         if recorded is None:
             names = getattr(call, "__func__", call).__globals__
             constants = [x for x in names.values() if isinstance(x, torch.Tensor) and x.device.type == "webgpu"]
-            recorded = _C.RecordedFunction(call, constants)
+            recorded = _C.RecordedFunction(call, constants, fixed)
         return recorded(arguments)
 
     return first_call

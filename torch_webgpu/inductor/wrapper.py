@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch._inductor import ir
+from torch._inductor import config, ir
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen, SubgraphPythonWrapperCodegen
 from torch._inductor.virtualized import V
 
@@ -60,7 +60,9 @@ class WebGPUWrapper(_WebGPUCalls):
 
     def generate_end(self, result: Any) -> None:
         super().generate_end(result)
-        result.writeline(f"call = webgpu_runtime.taped(call, tapeable={is_tapeable()})")
+        # What mode="reduce-overhead" means by CUDA graphs.
+        fixed = bool(config.triton.cudagraphs)
+        result.writeline(f"call = webgpu_runtime.taped(call, tapeable={is_tapeable()}, fixed={fixed})")
 
 
 def is_tapeable() -> bool:
