@@ -98,6 +98,38 @@ def replayed_call(rounds: int) -> Result:
     return Result(one - (replayed(101, rounds) - one) / 100)
 
 
+def compiled_call(products: int, rounds: int) -> float:
+    """Microseconds of this thread for one call of a compiled chain of products, with Dynamo's guards."""
+
+    def chain_of(x: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
+        for weight in weights:
+            x = torch.relu(x @ weight)
+        return x
+
+    torch._dynamo.reset()
+    function = torch.compile(chain_of, backend="webgpu")
+    x, *weights = (torch.randn(32, 32, device="webgpu") for _ in range(products + 1))
+    best = math.inf
+    with torch.no_grad():
+        for number in range(TIMINGS * rounds + 3):
+            start = time.thread_time()
+            for _ in range(CHAIN):
+                function(x, weights)
+            spent = time.thread_time() - start
+            torch.webgpu.synchronize()
+            if number >= 3:  # compiled, recorded, and the tape's own kernels compiled
+                best = min(best, spent)
+    return best / CHAIN * 1e6
+
+
+def compiled_kernel(rounds: int) -> Result:
+    return Result((compiled_call(21, rounds) - compiled_call(1, rounds)) / 20)
+
+
+def compiled_function(rounds: int) -> Result:
+    return Result(compiled_call(1, rounds))
+
+
 def steady_loop(rounds: int) -> dict[str, int]:
     """The counters' change over a training step's mix: several sizes, temporaries, a value read now and then."""
     weights = [torch.ones(size, device="webgpu") for size in (10, 1000, 1000, 40_000)]
@@ -150,6 +182,8 @@ ROWS = (
     _row("a + b of 1k, dawn's Null backend", python_add, Bar(3.0), **_NULL),
     _row("replayed tape, per launch, dawn's Null backend", replayed_launch, Bar(1.0), **_NULL),
     _row("replayed tape, per call, dawn's Null backend", replayed_call, Bar(12.0), **_NULL),
+    _row("compiled function, per kernel, dawn's Null backend", compiled_kernel, Bar(1.5), **_NULL),
+    _row("compiled function of one kernel with its guards, dawn's Null backend", compiled_function, Bar(20), **_NULL),
     *_rows_of("dawn"),
     *_rows_of("wgpu"),
 )

@@ -9,10 +9,10 @@ import sys
 
 import torch
 
-from benchmarks import compiled, host, throughput
+from benchmarks import compile_time, compiled, host, throughput
 from benchmarks.row import Result
 
-ROWS = (*host.ROWS, *throughput.ROWS, *compiled.ROWS)
+ROWS = (*host.ROWS, *throughput.ROWS, *compiled.ROWS, *compile_time.ROWS)
 
 
 def main(name: str, rounds: str) -> None:

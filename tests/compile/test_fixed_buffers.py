@@ -1,4 +1,4 @@
-"""mode="reduce-overhead": one tape with buffers of its own, and results that stay as they are while somebody holds them."""
+"""mode="reduce-overhead": one tape with buffers of its own, and results that stay as long as somebody holds them."""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +13,8 @@ import torch
 
 from tests.support import DEVICE, on_device
 from torch_webgpu import _C
+
+ROOT = Path(__file__).parents[2]
 
 Results = tuple[Any, ...]
 
@@ -181,6 +187,21 @@ def test_a_number_on_the_host_may_come_and_go() -> None:
     for value in range(10):
         assert function([x, torch.tensor(float(value))])[0].tolist() == [value] * 5
     assert function.recordings <= 4, "a number that changes in each call is not recorded for ever"
+
+
+def test_a_replay_costs_the_host_little() -> None:
+    """CPU time of the thread, where the device does nothing; the bars of the benchmark are 1.5 and 12 microseconds."""
+    script = (
+        "from benchmarks import host; print(host.replayed(1, 3), host.replayed(101, 3), host.compiled_kernel(3).value)"
+    )
+    environment = {**os.environ, "TORCH_WEBGPU_RUNTIME": "dawn", "TORCH_WEBGPU_ADAPTER": "null"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    one, many, kernel = map(float, done.stdout.split())
+    per_launch = (many - one) / 100
+    assert per_launch < 3
+    assert one - per_launch < 24
+    assert kernel < 3
 
 
 def test_independent_launches_run_side_by_side() -> None:

@@ -108,8 +108,8 @@ class Epilogue:
 
     def __init__(self, label: str, kind: str, elements: str, fours: str, files: Sequence[str]) -> None:
         def compile_text(uneven: str) -> Any:
-            texts = [f"{text}\n{uneven}" if text else "" for text in (elements, fours)]
-            return getattr(_C.Epilogue(label, *texts, files), kind)
+            one, four = (f"{text}\n{uneven}" if text else "" for text in (elements, fours))
+            return getattr(_C.Epilogue(label, one, four, files), kind)
 
         self._compile = functools.cache(compile_text)
 
