@@ -9,12 +9,13 @@ import torch
 from torch._inductor import config
 from torch._inductor.codegen.common import BackendFeature
 from torch._inductor.codegen.simd import SIMDScheduling
-from torch._inductor.utils import get_fused_kernel_name, get_kernel_metadata
+from torch._inductor.utils import get_fused_kernel_name
 from torch._inductor.virtualized import V
 from torch.utils._ordered_set import OrderedSet
 
 from torch_webgpu.inductor import launch
 from torch_webgpu.inductor.kernel import WebGPUKernel
+from torch_webgpu.inductor.origins import comment
 
 
 class WebGPUScheduling(SIMDScheduling):
@@ -58,6 +59,5 @@ class WebGPUScheduling(SIMDScheduling):
         label = get_fused_kernel_name(node_schedule, config.triton.descriptive_names)
         name = f"webgpu_{label}_{wrapper.next_kernel_suffix()}"
         wrapper.src_to_kernel[key] = name
-        origins, details = get_kernel_metadata(node_schedule, wrapper)
-        wrapper.define_kernel(name, kernel.definition(label, src_code), f"{origins}\n{details}", gpu=False)
+        wrapper.define_kernel(name, kernel.definition(label, src_code), comment(node_schedule, wrapper), gpu=False)
         return name
