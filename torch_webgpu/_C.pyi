@@ -39,8 +39,16 @@ class Kernel:
     label: str
     wgsl: str
     def __init__(
-        self, label: str, wgsl: str, entry_point: str, bindings: int, read_only: int, uniforms: int = 1
+        self,
+        label: str,
+        wgsl: str,
+        entry_point: str,
+        bindings: int,
+        read_only: int,
+        uniforms: int = 1,
+        wait: bool = True,
     ) -> None: ...
+    def finish(self) -> None: ...
     def __call__(
         self,
         tensors: Sequence[torch.Tensor],
@@ -58,6 +66,7 @@ class Epilogue:
         tensors: Sequence[torch.Tensor],
         read_only: int,
         words: Sequence[int],
+        candidate: int = -1,
     ) -> None: ...
     def convolution(
         self,
@@ -70,10 +79,20 @@ class Epilogue:
         tensors: Sequence[torch.Tensor],
         read_only: int,
         words: Sequence[int],
+        candidate: int = -1,
     ) -> None: ...
 
-def matmul_candidates() -> list[str]: ...
+def matmul_names() -> list[str]: ...
 def force_matmul(name: str) -> None: ...
+def matmul_candidates(a: torch.Tensor, b: torch.Tensor) -> list[tuple[int, str]]: ...
+def convolution_candidates(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    sizes: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> list[tuple[int, str]]: ...
 
 epilogue_bindings: int
 epilogue_words: int

@@ -52,24 +52,24 @@ struct GivenEpilogue {
 
 template <class Run>
 void run_into(const GivenEpilogue* self, const py::sequence& tensors, uint32_t read_only, const py::sequence& words,
-              const Run& run) {
+              int64_t candidate, const Run& run) {
   const auto operands = unpack(self->text.label, tensors);
   const Words values = unpack(words);
   const py::gil_scoped_release release;
-  run(EpilogueCall{self->epilogue, operands, read_only, values});
+  run(EpilogueCall{self->epilogue, operands, read_only, values, candidate});
 }
 
 void multiply(const GivenEpilogue* self, const at::Tensor& a, const at::Tensor& b, const py::sequence& tensors,
-              uint32_t read_only, const py::sequence& words) {
-  run_into(self, tensors, read_only, words, [&](const EpilogueCall& call) { matmul_into(call, a, b); });
+              uint32_t read_only, const py::sequence& words, int64_t candidate) {
+  run_into(self, tensors, read_only, words, candidate, [&](const EpilogueCall& call) { matmul_into(call, a, b); });
 }
 
 using Sizes = std::vector<int64_t>;
 
 void convolve_given(const GivenEpilogue* self, const at::Tensor& x, const at::Tensor& weight, const Sizes& sizes,
                     const Sizes& stride, const Sizes& padding, const Sizes& dilation, const py::sequence& tensors,
-                    uint32_t read_only, const py::sequence& words) {
-  run_into(self, tensors, read_only, words, [&](const EpilogueCall& call) {
+                    uint32_t read_only, const py::sequence& words, int64_t candidate) {
+  run_into(self, tensors, read_only, words, candidate, [&](const EpilogueCall& call) {
     convolve_into(call, Window(stride, padding, dilation, 1), sizes, x, weight);
   });
 }
@@ -79,13 +79,16 @@ void convolve_given(const GivenEpilogue* self, const at::Tensor& x, const at::Te
 void bind_kernels(py::module& m) {
   py::class_<CustomKernel, std::unique_ptr<CustomKernel, py::nodelete>>(m, "Kernel")
       .def(py::init([](std::string label, std::string wgsl, std::string entry_point, uint32_t bindings,
-                       uint32_t read_only, uint32_t uniforms) {
+                       uint32_t read_only, uint32_t uniforms, bool wait) {
              const py::gil_scoped_release release;
              KernelSource source{std::move(label), std::move(wgsl), std::move(entry_point)};
-             return const_cast<CustomKernel*>(&custom_kernel(std::move(source), {bindings, read_only, uniforms}));
+             const CustomKernel& kernel = custom_kernel(std::move(source), {bindings, read_only, uniforms});
+             if (wait) finish(kernel);
+             return const_cast<CustomKernel*>(&kernel);
            }),
            py::arg("label"), py::arg("wgsl"), py::arg("entry_point"), py::arg("bindings"), py::arg("read_only"),
-           py::arg("uniforms") = 1)
+           py::arg("uniforms") = 1, py::arg("wait") = true)
+      .def("finish", &finish, py::call_guard<py::gil_scoped_release>())
       .def("__call__", &call, py::arg("tensors"), py::arg("words"), py::arg("grid"), py::arg("offsets") = false)
       .def_property_readonly("label", [](const CustomKernel& kernel) { return kernel.source.label; })
       .def_property_readonly("wgsl", [](const CustomKernel& kernel) { return kernel.source.wgsl; });
@@ -97,10 +100,20 @@ void bind_kernels(py::module& m) {
              return made;
            }),
            py::arg("label"), py::arg("elements"), py::arg("fours"), py::arg("files"))
-      .def("matmul", &multiply, py::arg("a"), py::arg("b"), py::arg("tensors"), py::arg("read_only"), py::arg("words"))
+      .def("matmul", &multiply, py::arg("a"), py::arg("b"), py::arg("tensors"), py::arg("read_only"), py::arg("words"),
+           py::arg("candidate") = kChosen)
       .def("convolution", &convolve_given, py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"),
-           py::arg("padding"), py::arg("dilation"), py::arg("tensors"), py::arg("read_only"), py::arg("words"));
-  m.def("matmul_candidates", &matmul_candidates);
+           py::arg("padding"), py::arg("dilation"), py::arg("tensors"), py::arg("read_only"), py::arg("words"),
+           py::arg("candidate") = kChosen);
+  m.def("matmul_candidates", &matmul_candidates, py::arg("a"), py::arg("b"));
+  m.def(
+      "convolution_candidates",
+      [](const at::Tensor& x, const at::Tensor& weight, const Sizes& sizes, const Sizes& stride, const Sizes& padding,
+         const Sizes& dilation) {
+        return convolution_candidates(Window(stride, padding, dilation, 1), sizes, x, weight);
+      },
+      py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"), py::arg("padding"), py::arg("dilation"));
+  m.def("matmul_names", &matmul_names);
   m.def("force_matmul", &force_matmul, py::arg("name"), "For tests: the kernel that products take on a GPU.");
   m.attr("epilogue_bindings") = py::int_(uint32_t{kEpilogueBindings});
   m.attr("epilogue_words") = py::int_(uint32_t{kEpilogueWords});

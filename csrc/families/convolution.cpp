@@ -153,18 +153,21 @@ bool is_product(const Window& window, const Weight& weight, const View& out, con
          window.padding == Axes{} && is_line(out) && is_line(x);
 }
 
+// Of a convolution that is a product: the images as matrices of channels and pixels, and the weight for each of them.
+at::Tensor matrix_of(const View& view) {
+  return view.tensor.as_strided({view.outer[0], view.outer[1], product(view.size)},
+                                {view.outer_stride[0], view.outer_stride[1], view.stride[2]});
+}
+at::Tensor matrix_of(const Weight& weight, const at::Tensor& given, const View& out) {
+  return given.as_strided({out.outer[0], weight.rows, weight.channels}, {0, weight.row_stride, weight.channel_stride});
+}
+
 void multiply(const Weight& weight, const at::Tensor& given, const View& out, const View& x, const at::Tensor& bias,
               const EpilogueCall* call) {
-  const auto matrix = [](const View& view) {
-    return view.tensor.as_strided({view.outer[0], view.outer[1], product(view.size)},
-                                  {view.outer_stride[0], view.outer_stride[1], view.stride[2]});
-  };
-  const int64_t images = out.outer[0];
-  const at::Tensor expanded =
-      given.as_strided({images, weight.rows, weight.channels}, {0, weight.row_stride, weight.channel_stride});
-  if (call) return matmul_into(*call, expanded, matrix(x));
-  const at::Tensor target = matrix(out);
-  matmul("convolution", target, expanded, matrix(x),
+  const at::Tensor expanded = matrix_of(weight, given, out);
+  if (call) return matmul_into(*call, expanded, matrix_of(x));
+  const at::Tensor target = matrix_of(out);
+  matmul("convolution", target, expanded, matrix_of(x),
          bias.defined() ? bias.as_strided(target.sizes(), {0, bias.stride(0), 0}) : at::Tensor(), 1,
          bias.defined() ? 1 : 0);
 }
@@ -175,6 +178,17 @@ bool takes_lines(const Window& window, const Weight& weight) {
   return weight.kernel[2] > 1 && weight.kernel[2] <= kWidest && window.stride[2] <= kLongestStep &&
          window.dilation[2] == 1;
 }
+
+// How a kernel in tiles gets its weights: as they lie, copied into the order in which the tiles read them, or that and
+// neighbours of a line at once.
+enum class Reading : uint8_t { as_given, packed, packed_lines };
+constexpr const char* kReadings[] = {"as given", "packed", "packed lines"};
+
+// What can be done, and what pays: weights that kPackFrom or more tiles read are copied.
+Reading best_reading(const Window& window, const Weight& weight, const ConvolutionSpec& spec, bool phased) {
+  return spec.shared && !phased && takes_lines(window, weight) ? Reading::packed_lines : Reading::packed;
+}
+constexpr uint32_t kPackFrom = 8;
 
 // Floats in tiles, integers one by one.
 void convolve_general(const Window& window, bool transposed, const View& to, const View& x, const at::Tensor& kernel,
@@ -191,10 +205,15 @@ void convolve_general(const Window& window, bool transposed, const View& to, con
     params.dilation[i] = static_cast<int32_t>(transposed ? -window.dilation[i] : window.dilation[i]);
   }
   int64_t tiles = product_of.tiles(weight.rows, to.outer[0] * product(size), window.groups);
-  // Weights that kPackFrom or more tiles read are copied into the order in which the tiles read them.
-  constexpr uint32_t kPackFrom = 8;
-  const bool packed = tiled && params.column_tiles >= kPackFrom;
-  if (packed && product_of.spec.shared && product(phases) == 1 && takes_lines(window, weight)) {
+  const Reading best = best_reading(window, weight, product_of.spec, product(phases) > 1);
+  Reading reading = tiled && params.column_tiles >= kPackFrom ? best : Reading::as_given;
+  if (call && call->candidate != kChosen) {
+    TORCH_CHECK_VALUE(call->candidate >= 0 && call->candidate <= static_cast<int64_t>(best),
+                      "webgpu: there is no kernel ", call->candidate, " for this convolution");
+    reading = static_cast<Reading>(call->candidate);
+  }
+  const bool packed = reading != Reading::as_given;
+  if (reading == Reading::packed_lines) {
     const int64_t width = weight.kernel[2], padding = window.padding[2];
     // By elements where the bias is in the same buffer, which is bound once, or where the epilogue takes no fours.
     const bool by_elements =
@@ -283,6 +302,20 @@ void convolve_into(const EpilogueCall& call, const Window& window, at::IntArrayR
   const View x(given), out(layout);
   if (is_product(window, weight, out, x)) return multiply(weight, kernel, out, x, {}, &call);
   convolve_general(window, false, out, x, kernel, weight, {}, &call);
+}
+
+Candidates convolution_candidates(const Window& window, at::IntArrayRef sizes, const at::Tensor& given,
+                                  const at::Tensor& kernel) {
+  const at::Tensor layout = at::empty(sizes, at::TensorOptions(at::kMeta).dtype(at::kFloat));
+  const Weight weight(View(kernel), 1, false);
+  const View x(given), out(layout);
+  if (is_product(window, weight, out, x)) return matmul_candidates(matrix_of(weight, kernel, out), matrix_of(x));
+  Product product_of(ConvolutionForm::output);
+  product_of.tiles(weight.rows, out.outer[0] * product(out.size), 1);
+  const auto best = static_cast<int64_t>(best_reading(window, weight, product_of.spec, false));
+  Candidates found;
+  for (int64_t i = 0; i <= best; ++i) found.emplace_back(i, kReadings[i]);
+  return found;
 }
 
 void convolve_weight(const Window& window, const at::Tensor& grad_weight, const at::Tensor& grad,

@@ -64,6 +64,10 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
 void convolve_into(const EpilogueCall& call, const Window& window, at::IntArrayRef sizes, const at::Tensor& x,
                    const at::Tensor& weight);
 
+// The kernels that can compute it, by number, with a name each; those of a product where it is one.
+Candidates convolution_candidates(const Window& window, at::IntArrayRef sizes, const at::Tensor& x,
+                                  const at::Tensor& weight);
+
 // The gradient of a weight that took x to pixels of `grad`; for a transposed convolution the two change places.
 void convolve_weight(const Window& window, const at::Tensor& grad_weight, const at::Tensor& grad, const at::Tensor& x);
 

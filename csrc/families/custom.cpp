@@ -144,10 +144,14 @@ const CustomKernel& custom_kernel(KernelSource source, const Signature& signatur
     }
     kernel = entry.get();
   }
-  Launch launch;
-  set_kernel(launch, *kernel);
-  runtime().stream.prepare(launch);
+  runtime().kernels.get(kernel->key, signature, [&] { return kernel->source; });
   return *kernel;
+}
+
+void finish(const CustomKernel& kernel) {
+  Launch launch;
+  set_kernel(launch, kernel);
+  runtime().stream.prepare(launch);
 }
 
 void launch_custom(const CustomKernel& kernel, at::TensorList tensors, at::ArrayRef<uint32_t> words,

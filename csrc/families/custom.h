@@ -17,9 +17,11 @@ struct CustomKernel {
   KernelKey key;
 };
 
-// One kernel per text, entry point and signature; it lives as long as the process. Compiles at once, so that an error
-// is raised here.
+// One kernel per text, entry point and signature; it lives as long as the process. Worker threads compile it meanwhile.
 const CustomKernel& custom_kernel(KernelSource source, const Signature& signature);
+
+// Waits for it, and raises what is wrong with it.
+void finish(const CustomKernel& kernel);
 
 enum class Places {
   offsets,   // a binding is the tensor's whole buffer; the parameters begin with each tensor's offset in elements

@@ -189,6 +189,18 @@ const Candidate& choose(Problem& problem, Compute compute) {
   return kCandidates[std::size(kCandidates) - 1];
 }
 
+const Candidate& choose(Problem& problem, Compute compute, int64_t number) {
+  if (number == kChosen) return choose(problem, compute);
+  if (problem.rows == 1 && problem.columns > 1) problem.transpose();
+  TORCH_CHECK_VALUE(number >= 0 && number < static_cast<int64_t>(std::size(kCandidates)), "webgpu: there is no kernel ",
+                    number, " for products");
+  const Candidate& wanted = kCandidates[number];
+  turn_for(wanted, problem);
+  TORCH_CHECK_VALUE(can_run(wanted, problem, compute), "webgpu: the kernel '", wanted.name,
+                    "' does not take this product");
+  return wanted;
+}
+
 // Tiles have no rest of steps, and lanes load side by side what lies so.
 Walk walk_of_tile(const Operand& operand, Walk walk, int64_t depth) {
   if (walk == Walk::across || (walk == Walk::along && depth % 4 == 0)) return walk;
@@ -462,17 +474,36 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
   dispatch(launch, spec, problem, *candidate);
 }
 
+namespace {
+
+// Of a @ b, whose elements an epilogue takes.
+Problem problem_of(const at::Tensor& a, const at::Tensor& b) {
+  return {a.size(-2),         b.size(-1),           a.size(-1),          a.dim() > 2 ? a.size(0) : 1,
+          {nullptr, 0, 0, 0}, operand_of(a, false), operand_of(b, true), {nullptr, 0, 0, 0}};
+}
+
+}  // namespace
+
+Candidates matmul_candidates(const at::Tensor& a, const at::Tensor& b) {
+  Candidates found;
+  for (const Candidate& candidate : kCandidates) {
+    Problem problem = problem_of(a, b);
+    if (problem.rows == 1 && problem.columns > 1) problem.transpose();
+    turn_for(candidate, problem);
+    if (can_run(candidate, problem, Compute::f32)) found.emplace_back(&candidate - kCandidates, candidate.name);
+  }
+  return found;
+}
+
 void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor& b) {
   const std::string& label = call.epilogue.text->label;
   TORCH_CHECK_VALUE(
       a.dim() == b.dim() && (a.dim() == 2 || (a.dim() == 3 && a.size(0) == b.size(0))) && a.size(-1) == b.size(-2),
       label, ": ", a.sizes(), " and ", b.sizes(), " cannot be multiplied");
   TORCH_CHECK_VALUE(a.is_floating_point() && b.is_floating_point(), label, ": takes floats");
-  const int64_t batches = a.dim() > 2 ? a.size(0) : 1;
-  Problem problem{a.size(-2),         b.size(-1),           a.size(-1),          batches,
-                  {nullptr, 0, 0, 0}, operand_of(a, false), operand_of(b, true), {nullptr, 0, 0, 0}};
+  Problem problem = problem_of(a, b);
   if (problem.rows * problem.columns * problem.batches == 0) return;
-  const Candidate* candidate = &choose(problem, Compute::f32);
+  const Candidate* candidate = &choose(problem, Compute::f32, call.candidate);
   at::Tensor partial;
   if (const int64_t parts = parts_on_gpu(*candidate, problem); parts > 1) {
     partial = products_of_parts(label.c_str(), a, b, at::kFloat, span_of(problem.depth, parts));
@@ -505,7 +536,7 @@ void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor
   binder.copy_back();
 }
 
-std::vector<std::string> matmul_candidates() {
+std::vector<std::string> matmul_names() {
   std::vector<std::string> names;
   for (const Candidate& candidate : kCandidates) {
     if (is_here(candidate.where)) names.emplace_back(candidate.name);

@@ -4,6 +4,7 @@
 #include <c10/core/Scalar.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shader/matmul.h"
@@ -18,17 +19,23 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
 
 // a @ b, whose elements `epilogue`'s text takes. It binds `tensors`, some of which are only read: a bit each. Floats
 // alone; the epilogue lives as long as the process.
+constexpr int64_t kChosen = -1;
 struct EpilogueCall {
   const Epilogue& epilogue;
   at::TensorList tensors;
   uint32_t read_only;
   at::ArrayRef<uint32_t> words;
+  int64_t candidate = kChosen;  // a number that candidates() gave for such operands, or kChosen: the launcher's choice
 };
 void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor& b);
 
+// The kernels that can compute a @ b of floats, by number, with a name each.
+using Candidates = std::vector<std::pair<int64_t, std::string>>;
+Candidates matmul_candidates(const at::Tensor& a, const at::Tensor& b);
+
 // For tests: the kernels that there are for this adapter, and the one that GPUs take for every product that it can
 // compute. An empty name leaves the choice.
-std::vector<std::string> matmul_candidates();
+std::vector<std::string> matmul_names();
 void force_matmul(const std::string& name);
 
 }  // namespace torch_webgpu

@@ -29,10 +29,21 @@ class Kernel:
 
     def __init__(self, compile_text: Callable[[str], Any]) -> None:
         self._compile = functools.cache(compile_text)
-        self._even = self._compile(EVEN)
+        self._compile(EVEN)
+        self._finished = functools.cache(self._finish)
+
+    def _finish(self, uneven: str) -> Any:
+        """Waits for a kernel, and shows the text around the place of an error. All kernels of a module are being compiled
+        when the first one is waited for."""
+        kernel = self._compile(uneven)
+        try:
+            kernel.finish()
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}\n\n{excerpt(kernel.wgsl, str(error))}") from None
+        return kernel
 
     def __call__(self, tensors: Sequence[Any], words: Sequence[Any], grid: tuple[int, int, int], offsets: bool) -> None:
-        kernel = self._even if is_even(tensors) else self._compile(UNEVEN)
+        kernel = self._finished(EVEN if is_even(tensors) else UNEVEN)
         try:
             kernel(tensors, words, grid, offsets)
         except (TypeError, ValueError):
@@ -65,14 +76,11 @@ def to_word(number: Any) -> int:
 
 
 def kernel(label: str, text: str, files: Sequence[str], bindings: int, read_only: int, subgroups: bool) -> Kernel:
-    """Compiles a kernel, and shows the text around the place of an error."""
+    """A kernel that worker threads compile, beside the module's others."""
 
     def compile_text(uneven: str) -> Any:
         wgsl = assemble(f"{text}\n{uneven}" if "is_uneven(" in text else text, files, subgroups)
-        try:
-            return _C.Kernel(label, wgsl, "main", bindings, read_only)
-        except RuntimeError as error:
-            raise RuntimeError(f"{error}\n\n{excerpt(wgsl, str(error))}") from None
+        return _C.Kernel(label, wgsl, "main", bindings, read_only, wait=False)
 
     return Kernel(compile_text)
 
@@ -120,10 +128,10 @@ class Epilogue:
         operands: tuple[torch.Tensor, torch.Tensor],
         details: tuple[Any, ...],
     ) -> None:
-        read_only, *window = details
+        read_only, candidate, *window = details
         tensors = [to_device(tensor) for tensor in tensors]
         run = self._compile(EVEN if is_even(tensors) else UNEVEN)
-        run(*operands, *window, tensors, read_only, [to_word(word) for word in words])
+        run(*operands, *window, tensors, read_only, [to_word(word) for word in words], candidate)
 
 
 def taped(call: Callable[[list[Any]], Any], tapeable: bool, fixed: bool = False) -> Callable[[list[Any]], Any]:

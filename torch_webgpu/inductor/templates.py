@@ -25,6 +25,7 @@ from torch.utils._ordered_set import OrderedSet
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from torch_webgpu import _C
+from torch_webgpu.inductor import autotune
 from torch_webgpu.inductor.kernel import WebGPUKernel, param
 from torch_webgpu.inductor.memory import Accessors
 
@@ -37,10 +38,13 @@ VIEWS = (aten.view, aten._unsafe_view, aten.reshape, aten.permute, aten.transpos
 class TemplateKernel(WebGPUKernel):
     """The fused ops behind a template, as a function of an element's index and value."""
 
-    def __init__(self, template: ir.TemplateBuffer, kind: str, details: Sequence[Any], by_four: bool = False) -> None:
+    def __init__(
+        self, template: ir.TemplateBuffer, kind: str, details: Sequence[Any], candidate: int, by_four: bool = False
+    ) -> None:
         numel = sympy_product(template.get_size())
         super().__init__({"x": numel, "r0_": sympy.S.One}, features=SIMDKernelFeatures([], numel, sympy.S.One))
         self.template, self.kind, self.details, self.by_four = template, kind, details, by_four
+        self.candidate = candidate
         self.prologue_fused_inputs: OrderedSet[str] = OrderedSet()
         self.elements, self.fours = "", ""
         self.all_files: tuple[str, ...] = ()
@@ -51,7 +55,7 @@ class TemplateKernel(WebGPUKernel):
         self.elements = self.printed(epilogue_nodes)
         self.all_files = self.library.files
         if V.graph.sizevars.statically_known_multiple_of(self.template.get_size()[-1], 4):
-            twin = TemplateKernel(self.template, self.kind, self.details, by_four=True)
+            twin = TemplateKernel(self.template, self.kind, self.details, self.candidate, by_four=True)
             text = twin.printed(epilogue_nodes)
             if twin.quad_tree is not None and twin.interface() == self.interface():
                 self.fours = text
@@ -115,7 +119,7 @@ class TemplateKernel(WebGPUKernel):
         tensors = ", ".join(outer for _, outer in bound)
         words = "".join(f"{self.pexpr(V.graph.sizevars.simplify(e))}, " for _, e in numbers)
         details = "".join(f", {self.list_of(values)}" for values in self.details)
-        arguments = [f"({tensors},)", f"({words})", f"({operands})", f"({read_only}{details},)"]
+        arguments = [f"({tensors},)", f"({words})", f"({operands})", f"({read_only}, {self.candidate}{details})"]
         wrapper.generate_kernel_call(name, arguments, triton=False)
 
     def list_of(self, values: Sequence[Any]) -> str:
@@ -123,10 +127,11 @@ class TemplateKernel(WebGPUKernel):
 
 
 def template_of(kind: str, layout: Any, inputs: Sequence[Any], details: Sequence[Any] = ()) -> Any:
+    candidate = autotune.choose(kind, inputs, layout.size, details)
     dense = ir.FixedLayout(layout.device, layout.dtype, layout.size, ir.FlexibleLayout.contiguous_strides(layout.size))
 
     def make(node: ir.TemplateBuffer, hint_override: int | None = None) -> tuple[TemplateKernel, None]:
-        return TemplateKernel(node, kind, details), None
+        return TemplateKernel(node, kind, details, candidate), None
 
     return ir.TensorBox.create(ir.TemplateBuffer(layout=dense, inputs=inputs, make_kernel_render=make))
 
@@ -137,10 +142,12 @@ def is_float(*operands: Any) -> bool:
     return dtype in FLOATS and all(x.get_dtype() == dtype and x.get_device().type == "webgpu" for x in operands)
 
 
-def has_pointwise_user(node: torch.fx.Node) -> bool:
+def is_worth_a_template(node: torch.fx.Node) -> bool:
+    if autotune.is_wanted():
+        return True  # all products are timed
     for user in node.users:
         if getattr(user.target, "overloadpacket", None) in VIEWS:
-            if has_pointwise_user(user):
+            if is_worth_a_template(user):
                 return True
         elif (
             torch.Tag.pointwise in getattr(user.target, "tags", ())
@@ -158,10 +165,24 @@ def is_summed_in_parts(a: Any, b: Any) -> bool:
 
 
 def _product(original: Callable[..., Any], a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-    if args or kwargs or not is_float(a, b) or is_summed_in_parts(a, b) or not has_pointwise_user(V.graph.current_node):
+    if (
+        args
+        or kwargs
+        or not is_float(a, b)
+        or is_summed_in_parts(a, b)
+        or not is_worth_a_template(V.graph.current_node)
+    ):
         return original(a, b, *args, **kwargs)
     _, _, _, layout, a, b = mm_args(a, b)
     return template_of("matmul", layout, [a, b])
+
+
+def _added_product(original: Callable[..., Any], c: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    """A product that is timed has its sum behind it."""
+    if args or kwargs or not autotune.is_wanted() or not is_float(a, b, c) or is_summed_in_parts(a, b):
+        return original(c, a, b, *args, **kwargs)
+    _, _, _, layout, a, b = mm_args(a, b)
+    return lowerings[aten.add](template_of("matmul", layout, [a, b]), c)
 
 
 def _convolution(
@@ -175,7 +196,7 @@ def _convolution(
         or groups != 1
         or not batched
         or not is_float(x, weight)
-        or not has_pointwise_user(V.graph.current_node)
+        or not is_worth_a_template(V.graph.current_node)
     ):
         return original(x, weight, bias, *window)
     x, weight = realize_inputs(x, weight)
@@ -193,6 +214,7 @@ def register() -> None:
     for op, lowered in (
         (aten.mm.default, _product),
         (aten.bmm.default, _product),
+        (aten.addmm.default, _added_product),
         (aten.convolution.default, _convolution),
     ):
         original = lowerings[op]
