@@ -175,6 +175,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       "For tests: as if the adapter had been pulled out.");
   m.def("forbid_resizing", [](const at::Storage& storage) { storage.unsafeGetStorageImpl()->set_resizable(false); });
   bind_kernels(m);
+  bind_flex(m);
   bind_tapes(m);
   bind_formulas(m);
   bind_profile(m);

@@ -82,7 +82,6 @@ class Epilogue:
         candidate: int = -1,
     ) -> None: ...
 
-def matmul_names() -> list[str]: ...
 def force_matmul(name: str) -> None: ...
 def matmul_candidates(a: torch.Tensor, b: torch.Tensor) -> list[tuple[int, str]]: ...
 def convolution_candidates(
@@ -96,6 +95,38 @@ def convolution_candidates(
 
 epilogue_bindings: int
 epilogue_words: int
+
+class FlexAttention:
+    def __init__(self, label: str, text: str, files: Sequence[str], bindings: int) -> None: ...
+    def forward(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        strides: Sequence[int],
+        blocks: tuple[Any, ...],
+        captured: Sequence[torch.Tensor],
+        words: Sequence[int],
+        scale: float,
+        with_most: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]: ...
+    def backward(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        out: torch.Tensor,
+        log_sum: torch.Tensor,
+        grad: torch.Tensor | None,
+        log_sum_grad: torch.Tensor | None,
+        strides: Sequence[Sequence[int]],
+        blocks: tuple[Any, ...],
+        captured: Sequence[torch.Tensor],
+        words: Sequence[int],
+        scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]: ...
+
+flex_words: int
 
 class RecordedFunction:
     recordings: int

@@ -5,6 +5,7 @@
 namespace torch_webgpu {
 
 void bind_kernels(pybind11::module& m);
+void bind_flex(pybind11::module& m);
 void bind_tapes(pybind11::module& m);
 void bind_formulas(pybind11::module& m);
 void bind_profile(pybind11::module& m);

@@ -113,7 +113,6 @@ void bind_kernels(py::module& m) {
         return convolution_candidates(Window(stride, padding, dilation, 1), sizes, x, weight);
       },
       py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"), py::arg("padding"), py::arg("dilation"));
-  m.def("matmul_names", &matmul_names);
   m.def("force_matmul", &force_matmul, py::arg("name"), "For tests: the kernel that products take on a GPU.");
   m.attr("epilogue_bindings") = py::int_(uint32_t{kEpilogueBindings});
   m.attr("epilogue_words") = py::int_(uint32_t{kEpilogueWords});

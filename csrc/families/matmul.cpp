@@ -536,14 +536,6 @@ void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor
   binder.copy_back();
 }
 
-std::vector<std::string> matmul_names() {
-  std::vector<std::string> names;
-  for (const Candidate& candidate : kCandidates) {
-    if (is_here(candidate.where)) names.emplace_back(candidate.name);
-  }
-  return names;
-}
-
 void force_matmul(const std::string& name) {
   forced = nullptr;
   for (const Candidate& candidate : kCandidates) {

@@ -33,9 +33,7 @@ void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor
 using Candidates = std::vector<std::pair<int64_t, std::string>>;
 Candidates matmul_candidates(const at::Tensor& a, const at::Tensor& b);
 
-// For tests: the kernels that there are for this adapter, and the one that GPUs take for every product that it can
-// compute. An empty name leaves the choice.
-std::vector<std::string> matmul_names();
+// For tests: GPUs take this kernel for every product that it can compute. An empty name leaves the choice.
 void force_matmul(const std::string& name);
 
 }  // namespace torch_webgpu

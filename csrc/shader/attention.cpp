@@ -11,21 +11,30 @@ using Operand = AttentionOperand;
 const char* const kFiles[] = {"attention_forward", "attention_combine", "attention_backward_query",
                               "attention_backward_key", "attention_backward_mask"};
 const char* const kConstants[] = {"QUERY", "KEY", "VALUE", "GRAD", "OUT", "FIRST", "SECOND", "MASKS"};
-const char* const kNames[] = {"query",  "key",  "value",   "grad",  "out",          "first",
-                              "second", "mask", "log_sum", "delta", "part_log_sum", "mask_grad"};
+const char* const kNames[] = {"query", "key",     "value", "grad",         "out",       "first", "second",
+                              "mask",  "log_sum", "delta", "part_log_sum", "mask_grad", "most"};
 constexpr std::pair<const char*, uint32_t> kCounts[] = {{"tasks", P::kTasks},          {"blocks", P::kBlocks},
                                                         {"kv_heads", P::kKvHeads},     {"group", P::kGroup},
                                                         {"queries", P::kQueries},      {"keys", P::kKeys},
                                                         {"drop_below", P::kDropBelow}, {"parts", P::kParts},
                                                         {"part_keys", P::kPartKeys},   {"part_stride", P::kPartStride},
                                                         {"chunk", P::kChunk},          {"batches", P::kBatches}};
+constexpr std::pair<const char*, uint32_t> kFlexCounts[] = {{"strip_heads", P::kStripHeads},
+                                                            {"query_blocks", P::kQueryBlocks},
+                                                            {"query_block", P::kQueryBlock},
+                                                            {"key_blocks", P::kKeyBlocks},
+                                                            {"key_block", P::kKeyBlock}};
 
 std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
 class Printer {
  public:
-  Printer(const AttentionSpec& spec, const Target& target, Pages pages)
-      : spec_(spec), source_(target, pages), target_(target), kind_(static_cast<AttentionKind>(spec.kind)) {}
+  Printer(const AttentionSpec& spec, const Target& target, Pages pages, const ScoreText* scores)
+      : spec_(spec),
+        source_(target, pages),
+        target_(target),
+        kind_(static_cast<AttentionKind>(spec.kind)),
+        scores_(spec.scores ? scores : nullptr) {}
 
   std::string print() {
     bind();
@@ -43,6 +52,7 @@ class Printer {
     for (uint32_t i = kAttentionWalked; i < kAttentionOperands; ++i) {
       if (is_present(i)) print_flat(i);
     }
+    print_optional();
     print_mask();
     use_files();
     return source_.text();
@@ -62,12 +72,13 @@ class Printer {
     return spec_.quads && i < index(Operand::mask) ? array_of_quads(size_bytes(dtype(i))) : "u32";
   }
 
+  // A text's own bindings come first.
   void bind() {
-    std::string elements[kAttentionOperands];
+    std::string elements[kAttentionAbsent + 1];
     for (uint32_t i = 0; i < kAttentionOperands; ++i) {
       if (is_present(i)) elements[spec_.operands[i].binding] = array_of(i);
     }
-    for (uint32_t i = 0; i < kAttentionOperands && !elements[i].empty(); ++i) source_.bind(i, elements[i]);
+    for (uint32_t i = scores_ ? scores_->bindings : 0; !elements[i].empty(); ++i) source_.bind(i, elements[i]);
   }
 
   void print_function(const std::string& name, const std::string& type, const std::string& value) {
@@ -82,6 +93,8 @@ class Printer {
     print_function("head_quads", "u32", "(" + param(P::kHeadSize) + " + 3u) / 4u");
     print_function("value_quads", "u32", "(" + param(P::kValueSize) + " + 3u) / 4u");
     print_function("mask_sizes", "vec4<u32>", "params[" + std::to_string(P::kMaskSizes / 4) + "]");
+    print_function("log_unit", "f32", param_value(Compute::f32, P::kLogUnit));
+    if (scores_) print_flex_params();
     source_.print("fn word(i: u32) -> u32 { return given[" + std::to_string(P::kRandom / 4) + "][i]; }\n");
     source_.print("fn strides(operand: u32) -> vec4<u32> {\n  switch operand {\n");
     for (uint32_t i = 0; i < kAttentionWalked; ++i) {
@@ -93,7 +106,28 @@ class Printer {
         "  return p.x + batch * p.y + head * p.z + row * p.w;\n}\n"
         "fn row_stride(operand: u32) -> u32 { return strides(operand).w; }\n");
     source_.print("const BLOCK = " + number(spec_.block) + ";\nconst COLUMNS = " + number(spec_.columns) +
-                  ";\nconst MASK = " + (is_present(index(Operand::mask)) ? "true" : "false") + ";\n");
+                  ";\nconst MASK = " + (is_present(index(Operand::mask)) ? "true" : "false") +
+                  ";\nconst FLEX = " + (scores_ ? "true" : "false") + ";\n");
+  }
+
+  void print_flex_params() {
+    for (const auto& [name, word] : kFlexCounts) print_function(name, "u32", param(word));
+    source_.print("fn list_place(list: u32) -> vec4<u32> {\n  switch list {\n");
+    for (uint32_t i = 0; i < 4; ++i) {
+      source_.print("    case " + number(i) + ": { return params[" + std::to_string(P::kLists / 4 + i) + "]; }\n");
+    }
+    source_.print("    default: { return vec4<u32>(); }\n  }\n}\n");
+  }
+
+  // Operands of which a kernel asks first whether they are there.
+  void print_optional() {
+    for (const auto& [constant, operand] :
+         {std::pair{"MOST", Operand::most}, {"LOG_SUM_GRAD", Operand::part_log_sum}}) {
+      source_.print(std::string("const ") + constant + " = " + (is_present(index(operand)) ? "true" : "false") + ";\n");
+      if (is_present(index(operand))) continue;
+      const std::string name = kNames[index(operand)];
+      source_.print("fn load_" + name + "(i: u32) -> f32 { return 0.0; }\nfn store_" + name + "(i: u32, v: f32) {}\n");
+    }
   }
 
   // How many elements a row of the operand has.
@@ -164,12 +198,17 @@ class Printer {
     if (spec_.dropout) source_.use("philox");
     source_.use(spec_.dropout ? "attention_dropout" : "attention_whole");
     source_.use(kFiles[spec_.kind]);
+    if (scores_) {
+      for (const auto& file : scores_->files) source_.use(file);
+      source_.print(scores_->text);
+    }
     if (!is_tiled()) {
       source_.print("const WORKGROUP = " + number(target_.workgroup) + ";\n");
       source_.use("program");
       return;
     }
     source_.use("attention_tile");
+    source_.use(scores_ ? "attention_flex" : "attention_plain");
     source_.use(spec_.by_subgroup ? "attention_subgroup" : "attention_group");
     if (spec_.by_subgroup) source_.use_subgroups();
   }
@@ -178,17 +217,19 @@ class Printer {
   ShaderSource source_;
   const Target& target_;
   const AttentionKind kind_;
+  const ScoreText* const scores_;
 };
 
 }  // namespace
 
-std::string print_attention(const AttentionSpec& spec, const Target& target, Pages pages) {
-  return Printer(spec, target, pages).print();
+std::string print_attention(const AttentionSpec& spec, const Target& target, Pages pages, const ScoreText* scores) {
+  return Printer(spec, target, pages, scores).print();
 }
 
-std::string label_attention(const AttentionSpec& spec) {
+std::string label_attention(const AttentionSpec& spec, const ScoreText* scores) {
   const auto value = spec.operands[static_cast<uint32_t>(AttentionOperand::value)];
-  return std::string(kFiles[spec.kind]) + "(" + name(static_cast<DType>(value.dtype)) + ")";
+  const std::string what = std::string(kFiles[spec.kind]) + "(" + name(static_cast<DType>(value.dtype)) + ")";
+  return scores ? scores->label + ": " + what : what;
 }
 
 }  // namespace torch_webgpu

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "shader/dtype.h"
 #include "shader/source.h"
@@ -22,10 +23,22 @@ enum class AttentionOperand : uint8_t {
   mask,
   log_sum,
   delta,
-  part_log_sum,
-  mask_grad
+  part_log_sum,  // of each part of the keys; in gradients of flex_attention that of log_sum
+  mask_grad,
+  most  // the largest score of each query
 };
-constexpr uint32_t kAttentionWalked = 8, kAttentionOperands = 12;
+constexpr uint32_t kAttentionWalked = 8, kAttentionOperands = 13;
+
+// What flex_attention adds, as WGSL: fn flex_score(score: f32, b: i32, h: i32, m: i32, n: i32) -> f32, fn flex_visible
+// of the four indices, and for gradients fn flex_slope, which takes the gradient of the score last. Behind these,
+// `const LISTS`, the number of lists of a block mask (0, 2 or 4), and fn load_list(list: u32, i: u32) -> u32. The text
+// declares its bindings, which come before the kernel's own. It lives as long as the process.
+struct ScoreText {
+  std::string label, text;
+  std::vector<std::string> files;  // below wgsl/, that the text builds on
+  uint32_t bindings;
+  uint16_t id;  // for the key; from 1
+};
 
 struct AttentionSpec {
   struct {
@@ -38,7 +51,9 @@ struct AttentionSpec {
   uint8_t quads;    // whatever is walked is of whole, aligned quads, which lie side by side
   uint8_t dropout;
   uint8_t by_subgroup;  // lanes exchange through a subgroup of eight, not through workgroup memory
-  uint8_t unused[6];
+  uint8_t unused;
+  uint16_t scores;  // a ScoreText's id, or 0
+  uint8_t unused_too[2];
 };
 static_assert(sizeof(AttentionSpec) == 24);
 
@@ -49,11 +64,19 @@ struct AttentionParams {
   static constexpr uint32_t kTasks = 0, kBlocks = 1, kKvHeads = 2, kGroup = 3, kQueries = 4, kKeys = 5, kHeadSize = 6,
                             kValueSize = 7, kScale = 8, kKeepScale = 9, kCausal = 10, kDropBelow = 11, kRandom = 12,
                             kParts = 16, kPartKeys = 17, kPartStride = 18, kMaskSizes = kParts, kChunk = 20,
-                            kBatches = 21, kPlaces = 24, kElementStrides = kPlaces + 4 * kAttentionWalked,
+                            kBatches = 21, kLogUnit = 22, kPlaces = 24,
+                            kElementStrides = kPlaces + 4 * kAttentionWalked,
                             kWords = kElementStrides + kAttentionWalked;
+  // Of flex_attention alone. A list has an offset and strides by batch, head and row of blocks. Behind them are the
+  // offsets of what the text binds, and its own words.
+  static constexpr uint32_t kStripHeads = kWords, kQueryBlocks = kWords + 1, kQueryBlock = kWords + 2,
+                            kKeyBlocks = kWords + 3, kKeyBlock = kWords + 4, kLists = kWords + 8,
+                            kTextWords = kLists + 16;
 };
 
-std::string print_attention(const AttentionSpec& spec, const Target& target, Pages pages = {});
-std::string label_attention(const AttentionSpec& spec);
+// `scores` is the text whose id the spec has.
+std::string print_attention(const AttentionSpec& spec, const Target& target, Pages pages = {},
+                            const ScoreText* scores = nullptr);
+std::string label_attention(const AttentionSpec& spec, const ScoreText* scores = nullptr);
 
 }  // namespace torch_webgpu

@@ -245,12 +245,25 @@ constexpr std::pair<AttentionKind, std::span<const Operand>> kKinds[] = {{Attent
                                                                          {AttentionKind::backward_key, kKey},
                                                                          {AttentionKind::backward_mask, kMask}};
 
-AttentionSpec attention_of(AttentionKind kind, std::span<const Operand> operands, DType dtype, bool quads, bool mask) {
+// What flex_attention adds: lists of blocks in one binding, functions of a score.
+const ScoreText kScores{
+    "scores",
+    "@group(0) @binding(0) var<storage, read> flex_list0: array<u32>;\n"
+    "const LISTS = 4u;\n"
+    "fn load_list(list: u32, i: u32) -> u32 { return flex_list0[i]; }\n"
+    "fn flex_score(score: f32, b: i32, h: i32, m: i32, n: i32) -> f32 { return score + f32(n); }\n"
+    "fn flex_visible(b: i32, h: i32, m: i32, n: i32) -> bool { return m >= n; }\n"
+    "fn flex_slope(score: f32, b: i32, h: i32, m: i32, n: i32, slope: f32) -> f32 { return slope; }\n",
+    {},
+    1,
+    1};
+
+AttentionSpec attention_of(AttentionKind kind, std::span<const Operand> operands, DType dtype, bool quads, bool mask,
+                           uint8_t binding = 0) {
   AttentionSpec spec{};
   spec.kind = static_cast<uint8_t>(kind);
   spec.quads = quads;
   for (auto& operand : spec.operands) operand.binding = kAttentionAbsent;
-  uint8_t binding = 0;
   const auto add = [&](Operand operand, DType its) {
     spec.operands[static_cast<uint32_t>(operand)] = {static_cast<uint8_t>(number_of(its) & 15), binding++};
   };
@@ -301,6 +314,13 @@ void print_attention_kernels(const Target& target, const Emit& emit) {
             if (!dropout) emit(label_attention(spec), print_attention(spec, target, kInPages));
           }
         }
+        if (masked || combines) continue;
+        AttentionSpec spec = attention_of(kind, operands, dtype, quads, false, 1);
+        spec.by_subgroup = target.subgroup == 8;
+        spec.columns = 2;
+        spec.block = 8;
+        spec.scores = kScores.id;
+        emit(label_attention(spec, &kScores), print_attention(spec, target, {}, &kScores));
       }
     }
   }

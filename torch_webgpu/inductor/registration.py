@@ -14,7 +14,7 @@ from torch._inductor.runtime import benchmarking
 from torch._inductor.virtualized import V
 
 from torch_webgpu import device
-from torch_webgpu.inductor import doubles, eager, launch, lowerings, templates
+from torch_webgpu.inductor import doubles, eager, flex, launch, lowerings, templates
 from torch_webgpu.inductor.device_ops import CacheKey, WebGPUOps
 from torch_webgpu.inductor.scheduling import WebGPUScheduling
 from torch_webgpu.inductor.wrapper import WebGPUWrapper
@@ -33,6 +33,7 @@ def register() -> None:
     register_backend_for_device("webgpu", WebGPUScheduling, WebGPUWrapper, device_custom_pass=CacheKey())
     register_device_op_overrides("webgpu", WebGPUOps())
     templates.register()
+    flex.register()
     # Inductor asks this list whether a device has kernels, and whether numbers on the CPU may enter them.
     if "webgpu" not in utils.GPU_TYPES:
         utils.GPU_TYPES.append("webgpu")

@@ -134,6 +134,22 @@ class Epilogue:
         run(*operands, *window, tensors, read_only, [to_word(word) for word in words], candidate)
 
 
+class FlexAttention:
+    """The kernels of attention with a text of functions."""
+
+    def __init__(self, label: str, text: str, files: Sequence[str], bindings: int) -> None:
+        text = f"{text}\n{UNEVEN}" if "is_uneven(" in text else text
+        self._kernels = _C.FlexAttention(label, text, files, bindings)
+
+    def forward(self, *, words: Sequence[Any], captured: Sequence[torch.Tensor], **given: Any) -> Any:
+        numbers, tensors = [to_word(word) for word in words], [to_device(tensor) for tensor in captured]
+        return self._kernels.forward(words=numbers, captured=tensors, **given)
+
+    def backward(self, *, words: Sequence[Any], captured: Sequence[torch.Tensor], **given: Any) -> Any:
+        numbers, tensors = [to_word(word) for word in words], [to_device(tensor) for tensor in captured]
+        return self._kernels.backward(words=numbers, captured=tensors, **given)
+
+
 def taped(call: Callable[[list[Any]], Any], tapeable: bool, fixed: bool = False) -> Callable[[list[Any]], Any]:
     """A module's function, replaced by one whose calls are recorded once per layout of the arguments and replayed. With
     `fixed`, the buffers of the first replay are kept for the others."""

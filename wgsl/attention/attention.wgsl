@@ -1,12 +1,8 @@
-// Shared by the kernels of attention: the numbering of queries, visible keys, exponentials and dropout.
+// Shared by the kernels of attention: the numbering of queries, visible keys and masks.
 const TILE = 32u;  // keys, or queries, that are taken at a time
 
-// The query heads that share a key head, and their queries, are rows of one matrix.
 struct Query { head: u32, index: u32, }
-fn query_at(kv_head: u32, row: u32) -> Query {
-  let inside = min(row, group() * queries() - 1u);
-  return Query(kv_head * group() + inside / queries(), inside % queries());
-}
+
 // A query's place among all: of its log-sum-exp and its random numbers.
 fn query_number(batch: u32, head: u32, index: u32) -> u32 {
   return (batch * kv_heads() * group() + head) * queries() + index;

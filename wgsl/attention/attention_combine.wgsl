@@ -17,5 +17,7 @@ fn run(task: u32) {
   }
   let factor = select(1.0 / total, 0.0, total == 0.0);
   store_out(place(OUT, batch, head, index), quad, sums * factor);
-  if (quad == 0u) { store_log_sum(number, select(most + log_f32(total), -inf_f32(), total == 0.0)); }
+  if (quad == 0u) {
+    store_log_sum(number, select(most + log_f32(total), -inf_f32(), total == 0.0) * log_unit());
+  }
 }

@@ -4,18 +4,13 @@ alias Tile = array<vec4<f32>, ROWS>;
 alias Numbers = array<f32, ROWS>;
 alias Indices = array<u32, ROWS>;
 alias Places = array<u32, LOADS>;
+alias Queries = array<Query, ROWS>;
 alias Sums = array<array<vec4<f32>, COLUMNS>, ROWS>;  // a lane has every eighth quad of a row
 
 const FEW = BLOCK <= 4u;  // rows, so that loading the other operand is most of the work
 
 fn columns_of(first: u32, local: u32) -> vec4<u32> { return first + local % 8u + vec4<u32>(0u, 8u, 16u, 24u); }
 fn quad_of(i: u32, local: u32) -> u32 { return local % 8u + 8u * i; }
-
-// The most keys that a row of a block sees; the same for all lanes.
-fn keys_seen_by_block(first: u32) -> u32 {
-  let last = min(first + BLOCK, group() * queries()) - 1u;
-  return keys_seen(select(last % queries(), queries() - 1u, first / queries() != last / queries()));
-}
 
 // tile += rows of a by columns of b: a_at has the places of the rows that this lane loads, b_at those of its columns.
 fn product(tile: ptr<function, Tile>, a: u32, a_at: Places, b: u32, b_at: vec4<u32>, quads: u32) {

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "device/generator.h"
+#include "families/custom.h"
 #include "families/launch.h"
 #include "families/windows.h"
 #include "ops/native.h"
@@ -28,7 +29,8 @@ constexpr int64_t kLargestHead = 256;
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<AttentionSpec>(launch);
-  return {label_attention(spec), print_attention(spec, target(), pages_of(launch))};
+  const auto* scores = static_cast<const ScoreText*>(launch.context);
+  return {label_attention(spec, scores), print_attention(spec, target(), pages_of(launch), scores)};
 }
 
 int64_t ceil_div(int64_t value, int64_t by) { return (value + by - 1) / by; }
@@ -67,7 +69,10 @@ Attention::Attention(const at::Tensor& query, const at::Tensor& key, const at::T
       scale(scale.value_or(1 / std::sqrt(static_cast<double>(head_size)))),
       dropout(std::max(dropout, 0.0)),
       causal(causal),
-      part_keys(keys) {}
+      part_keys(keys),
+      query_block(queries),
+      key_block(keys),
+      strip_heads(heads / kv_heads) {}
 
 at::Tensor Attention::of_four_dims(const at::Tensor& mask) {
   at::Tensor result = mask;
@@ -81,15 +86,67 @@ Attention::Block Attention::block_of(Kind kind) const {
   while (columns * 32 < widest) columns *= 2;
   if (!exchanges_by_subgroup()) return {8, columns};
   // As many sums as registers and the time to compile allow; the keys' kernel has two sets, and each row of a kernel
-  // with dropout its own copy of the random numbers.
-  const int64_t two = 2, sets = (kind == Kind::backward_key ? two : 1) * (dropout > 0 ? two : 1);
+  // with dropout its own copy of the random numbers, of flex_attention four of the user's functions.
+  const int64_t two = 2, sets = (kind == Kind::backward_key ? two : 1) * (dropout > 0 || flex ? two : 1);
   const int64_t most = std::min<int64_t>(16, 32 / columns) / sets;
-  const int64_t rows = kind == Kind::backward_key ? keys : group() * queries;
+  const int64_t rows = rows_of(kind);
   return {std::min<int64_t>(most, rows <= 4 ? rows : rows <= 8 ? 8 : 16), columns};
 }
 
-int64_t Attention::blocks_of(Kind kind) const {
-  return ceil_div(kind == Kind::backward_key ? keys : group() * queries, block_of(kind).rows);
+int64_t Attention::rows_of(Kind kind) const {
+  return kind == Kind::backward_key ? key_block : strip_heads * query_block;
+}
+
+int64_t Attention::blocks_of(Kind kind) const { return ceil_div(rows_of(kind), block_of(kind).rows); }
+
+int64_t Attention::strips_of(Kind kind) const {
+  return kind == Kind::backward_key ? kv_heads * key_blocks() : heads / strip_heads * query_blocks();
+}
+
+// The text's bindings and parameters. It reads them as arrays of its own, so what shares a buffer with an operand is
+// copied.
+void Attention::bind_flex(Launch& launch, Operands operands) const {
+  std::vector<at::Tensor> tensors;
+  const auto add = [&](const at::Tensor& tensor) {
+    const bool shared = std::any_of(operands.begin(), operands.end(), [&](const auto& operand) {
+      return operand.second.defined() && tensor.numel() > 0 && buffer_of(operand.second) == buffer_of(tensor);
+    });
+    tensors.push_back(shared ? tensor.clone() : tensor);
+  };
+  if (flex->packed.defined()) {
+    add(flex->packed);
+  } else {
+    for (const at::Tensor& list : flex->lists) add(list);
+  }
+  const size_t list_bindings = tensors.size();
+  for (const at::Tensor& tensor : flex->captured) add(tensor);
+  TORCH_CHECK_VALUE(tensors.size() == flex->text.bindings, flex->text.label, ": binds ", flex->text.bindings,
+                    " tensors, but ", tensors.size(), " were given");
+  TensorBinder binder(flex->text.label, tensors, (1u << tensors.size()) - 1, Places::offsets);
+  binder.bind(launch);
+  const auto& offsets = binder.offsets();
+  uint32_t* words = launch.params;
+  words[P::kStripHeads] = strip_heads;
+  words[P::kQueryBlocks] = query_blocks();
+  words[P::kQueryBlock] = query_block;
+  words[P::kKeyBlocks] = key_blocks();
+  words[P::kKeyBlock] = key_block;
+  auto packed = static_cast<uint32_t>(flex->first_packed);
+  for (size_t i = 0; i < flex->lists.size(); ++i) {
+    const at::Tensor& list = flex->lists[i];
+    uint32_t* place = &words[P::kLists + 4 * i];
+    place[0] = flex->packed.defined() ? offsets[0] + packed : offsets[i];
+    for (int64_t dim = 0; dim < 3; ++dim) {
+      place[1 + dim] = list.size(dim) > 1 ? static_cast<uint32_t>(list.stride(dim)) : 0;
+    }
+    packed += static_cast<uint32_t>(list.numel());
+  }
+  TORCH_CHECK_VALUE(P::kTextWords + flex->captured.size() + flex->words.size() <= kParamWords, flex->text.label,
+                    ": too many parameters");
+  uint32_t* next =
+      std::copy(offsets.begin() + static_cast<int64_t>(list_bindings), offsets.end(), &words[P::kTextWords]);
+  next = std::copy(flex->words.begin(), flex->words.end(), next);
+  launch.param_words = static_cast<uint32_t>(next - words);
 }
 
 void Attention::launch(Kind kind, Operands operands) const {
@@ -101,6 +158,12 @@ void Attention::launch(Kind kind, Operands operands) const {
     if (tensor.defined() && is_walked(which) && which != Operand::mask) spec.quads &= is_of_quads(tensor);
   }
   Launch launch;
+  launch.param_words = P::kWords;
+  if (flex && kind != Kind::combine) {
+    bind_flex(launch, operands);
+    launch.context = &flex->text;
+    spec.scores = flex->text.id;
+  }
   std::pair<at::Tensor, at::Tensor> stand_ins[2];  // a float32 result, and the tensor it is for
   size_t stood_in = 0;
   const int64_t unit = spec.quads ? 4 : 1;
@@ -149,7 +212,7 @@ void Attention::launch(Kind kind, Operands operands) const {
   spec.by_subgroup = exchanges_by_subgroup();
   uint32_t* words = launch.params;
   const int64_t blocks = blocks_of(kind);
-  int64_t tasks = batches * kv_heads * blocks * (kind == Kind::forward ? parts : 1);
+  int64_t tasks = batches * strips_of(kind) * blocks * (kind == Kind::forward ? parts : 1);
   words[P::kBlocks] = blocks;
   words[P::kKvHeads] = kv_heads;
   words[P::kGroup] = group();
@@ -169,6 +232,7 @@ void Attention::launch(Kind kind, Operands operands) const {
   words[P::kPartKeys] = part_keys;
   words[P::kPartStride] = part_stride / unit;
   words[P::kBatches] = batches;
+  write_float(&words[P::kLogUnit], kind == Kind::forward && parts > 1 ? 1 : log_unit);
   launch.grid[0] = std::min<int64_t>(tasks, target().software ? 64 : 65535);
   if (kind == Kind::combine) tasks = batches * heads * queries * ceil_div(value_size, 4);
   if (kind == Kind::backward_mask) {
@@ -182,7 +246,6 @@ void Attention::launch(Kind kind, Operands operands) const {
     launch.grid[0] = groups;
   }
   words[P::kTasks] = tasks;
-  launch.param_words = P::kWords;
   set_key(launch, Family::attention, spec);
   launch.print = &print;
   runtime().stream.dispatch(launch);
@@ -208,7 +271,7 @@ at::Tensor like_query(const at::Tensor& query, int64_t value_size) {
 
 // Few queries with many keys leave an adapter idle, so the keys are split and a second kernel joins the parts.
 void split(Attention& sizes) {
-  const int64_t tasks = sizes.batches * sizes.kv_heads * sizes.blocks_of(Kind::forward);
+  const int64_t tasks = sizes.batches * sizes.strips_of(Kind::forward) * sizes.blocks_of(Kind::forward);
   const int64_t wanted = target().software ? 4 : 256, least_keys = target().software ? 512 : 128;
   const int64_t parts = std::min(wanted / tasks, sizes.keys / least_keys);
   if (parts < 2) return;
@@ -216,16 +279,20 @@ void split(Attention& sizes) {
   sizes.parts = ceil_div(sizes.keys, sizes.part_keys);
 }
 
-void forward(Attention sizes, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-             const at::Tensor& mask, const at::Tensor& out, const at::Tensor& log_sum) {
-  split(sizes);
+}  // namespace
+
+void attention_forward(Attention sizes, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                       const at::Tensor& mask, const at::Tensor& out, const at::Tensor& log_sum,
+                       const at::Tensor& most) {
+  if (!most.defined()) split(sizes);
   if (sizes.parts == 1) {
     sizes.launch(Kind::forward, {{Operand::query, query},
                                  {Operand::key, key},
                                  {Operand::value, value},
                                  {Operand::out, out},
                                  {Operand::mask, mask},
-                                 {Operand::log_sum, log_sum}});
+                                 {Operand::log_sum, log_sum},
+                                 {Operand::most, most}});
     return;
   }
   const int64_t b = sizes.batches, h = sizes.heads, q = sizes.queries, v = sizes.value_size;
@@ -243,6 +310,8 @@ void forward(Attention sizes, const at::Tensor& query, const at::Tensor& key, co
                                {Operand::log_sum, log_sum},
                                {Operand::part_log_sum, part_log_sum}});
 }
+
+namespace {
 
 using Result = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor,
                           at::Tensor, at::Tensor>;
@@ -277,7 +346,7 @@ Result attention(const at::Tensor& query, const at::Tensor& key, const at::Tenso
     if (attn_bias && attn_bias->defined()) {
       mask = attn_bias->expand({sizes.batches, sizes.heads, sizes.queries, sizes.keys});
     }
-    forward(sizes, query, key, value, mask, out, log_sum);
+    attention_forward(sizes, query, key, value, mask, out, log_sum);
   }
   return {out, log_sum, at::Tensor(), at::Tensor(), sizes.queries, sizes.keys, seed, counter, at::Tensor()};
 }

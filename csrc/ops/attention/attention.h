@@ -2,13 +2,27 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "runtime/launch.h"
 #include "shader/attention.h"
 
 namespace torch_webgpu {
+
+// What a kernel of flex_attention takes beside the operands. Lists of a block mask, perhaps none, are the number and
+// the indices of partial blocks, then of whole ones, as int32.
+struct Flex {
+  const ScoreText& text;
+  std::vector<at::Tensor> lists;
+  at::Tensor packed;                 // the lists one behind the other where the text binds them as one, or undefined
+  std::vector<at::Tensor> captured;  // what the text binds behind the lists
+  std::vector<uint32_t> words;
+  int64_t first_packed = 0;  // where the first list lies in `packed`
+};
 
 // Tensors are (batch, head, query or key, element). Several query heads may share a head of keys and values.
 struct Attention {
@@ -20,6 +34,10 @@ struct Attention {
   bool causal;
   uint64_t seed = 0, counter = 0;                 // of the random numbers for dropout
   int64_t parts = 1, part_keys, part_stride = 0;  // each part of the keys is computed by itself
+  double log_unit = 1;                            // of the log-sum-exp that is stored, or loaded
+  const Flex* flex = nullptr;
+  int64_t query_block, key_block;  // of a block mask
+  int64_t strip_heads;             // how many heads share a strip, see wgsl/attention/attention_flex.wgsl
 
   int64_t group() const { return heads / kv_heads; }
   int64_t random_blocks() const { return batches * heads * queries * ((keys + 31) / 32) * 8; }
@@ -36,7 +54,24 @@ struct Attention {
     int64_t rows, columns;
   };
   Block block_of(AttentionKind kind) const;
-  int64_t blocks_of(AttentionKind kind) const;
+  int64_t blocks_of(AttentionKind kind) const;  // in a strip
+  int64_t strips_of(AttentionKind kind) const;
+
+ private:
+  int64_t query_blocks() const { return (queries + query_block - 1) / query_block; }
+  int64_t key_blocks() const { return (keys + key_block - 1) / key_block; }
+  int64_t rows_of(AttentionKind kind) const;  // in a strip, at most
+  void bind_flex(Launch& launch, Operands operands) const;
 };
+
+// Kernels index numbers per query from the start of their buffer, so a view is copied.
+inline at::Tensor flat_of(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && tensor.storage_offset() == 0 ? tensor : tensor.clone(at::MemoryFormat::Contiguous);
+}
+
+// The kernels of the forward: one, or one for parts of the keys and one that joins them.
+void attention_forward(Attention sizes, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                       const at::Tensor& mask, const at::Tensor& out, const at::Tensor& log_sum,
+                       const at::Tensor& most = {});
 
 }  // namespace torch_webgpu

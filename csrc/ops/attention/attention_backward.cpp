@@ -15,11 +15,6 @@ using Kind = AttentionKind;
 using Operand = AttentionOperand;
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-// Kernels index this tensor from the start of its buffer, so a view is copied.
-at::Tensor flat(const at::Tensor& tensor) {
-  return tensor.is_contiguous() && tensor.storage_offset() == 0 ? tensor : tensor.clone(at::MemoryFormat::Contiguous);
-}
-
 Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const at::Tensor& attn_bias, std::array<bool, 4> wanted,
                              const at::Tensor& out, const at::Tensor& logsumexp, const at::Tensor&, const at::Tensor&,
@@ -36,7 +31,7 @@ Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, co
     return {at::zeros_like(query), at::zeros_like(key), at::zeros_like(value),
             wants_mask ? at::zeros_like(attn_bias) : at::Tensor()};
   }
-  const at::Tensor log_sum = flat(logsumexp), delta = at::empty_like(log_sum);
+  const at::Tensor log_sum = flat_of(logsumexp), delta = at::empty_like(log_sum);
   const at::Tensor mask =
       has_mask ? attn_bias.expand({sizes.batches, sizes.heads, sizes.queries, sizes.keys}) : at::Tensor();
   Gradients gradients{at::empty_like(query), at::Tensor(), at::Tensor(), at::Tensor()};
