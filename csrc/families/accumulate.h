@@ -9,7 +9,7 @@ enum class Accumulate { sum, product, maximum, minimum, mean, replace };
 // Where entry n of the index space goes: `keys` holds pairs {destination, n}.
 struct Destinations {
   at::Tensor pairs;
-  int64_t count;  // of destinations; a pair of this key goes nowhere
+  int64_t count;  // number of destinations; pairs with this key are skipped
 };
 
 // The pairs of an index space of `sizes`. Its place moves by `strides` (of destinations), and by the indices that the

@@ -73,7 +73,7 @@ bool is_aligned(const View& view) {
 }
 
 DepthwiseKind depthwise_kind(const Window& window, bool transposed, int64_t channels, const Axes& kernel) {
-  constexpr int64_t kWidest = 9, kLongestStep = 2;  // what one line of the window keeps in registers
+  constexpr int64_t kWidest = 9, kLongestStep = 2;  // limits: one line of the window stays in registers
   if (channels != 1 || window.groups == 1 || kernel[0] != 1 || window.padding[0] != 0 || window.stride[0] != 1) {
     return DepthwiseKind::none;
   }

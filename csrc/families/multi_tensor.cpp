@@ -84,7 +84,7 @@ bool MultiTensor::describe(c10::ArrayRef<at::Tensor> operands, uint32_t singles,
       if (entry.buffers[j] != buffer) continue;
       const auto& other = spec.operands[j];
       if (other.single != operand.single || size_bytes(other.dtype) != size_bytes(operand.dtype)) return false;
-      // What one operand writes the other must read from the same place, or not at all.
+      // If one operand is written, the other must have the same offset or not overlap it.
       const bool apart = entry.offsets[j] + entry.sizes[j] <= entry.offsets[i] ||
                          entry.offsets[i] + entry.sizes[i] <= entry.offsets[j];
       if ((written >> i & 1 || written >> j & 1) && !apart && entry.offsets[j] != entry.offsets[i]) return false;

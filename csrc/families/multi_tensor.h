@@ -29,7 +29,7 @@ class MultiTensor {
  private:
   struct Entry {
     uint32_t elements = 0, own = 0;
-    const Buffer* buffers[kMultiOperands] = {};  // of each operand
+    const Buffer* buffers[kMultiOperands] = {};  // one per operand
     uint32_t offsets[kMultiOperands] = {}, sizes[kMultiOperands] = {};
   };
   bool describe(c10::ArrayRef<at::Tensor> operands, uint32_t singles, uint32_t written, MultiSpec& spec,
@@ -38,7 +38,7 @@ class MultiTensor {
   bool merge(const MultiSpec& spec, const Entry& entry);
   bool append(const MultiSpec& spec, const Entry& entry);
 
-  MultiSpec spec_;  // of the launch being collected
+  MultiSpec spec_;  // describes the launch being collected
   const std::vector<uint32_t> params_;
   const bool bits_;
   uint32_t chunk_ = 0;

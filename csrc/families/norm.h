@@ -8,7 +8,7 @@ namespace torch_webgpu {
 
 // Contiguous operands of the kernels in shader/norm.h; what stays undefined is left out.
 struct NormRows {
-  const char* name;  // what an error says
+  const char* name;  // the op, for error messages
   int64_t rows, length;
   at::Tensor out{}, x{}, grad{}, weight{}, bias{}, mean{}, scale{}, total{}, moment{};
   double epsilon = 0;

@@ -209,7 +209,7 @@ class Elementwise {
     if (iterator.numel() < 4) return false;
     if (rank > 1 && iterator.shape()[0] % 4 != 0) return false;
     Access access[kMaxOperands];
-    uint32_t elements[kMaxOperands] = {};  // what each binding would be an array of, by the size of a run's elements
+    uint32_t elements[kMaxOperands] = {};  // element size of each binding's array
     for (int i = 0; i < iterator.ntensors(); ++i) {
       const auto [offset, bytes] = places[i];
       if (bytes == 16) return false;  // each element is a quad of words by itself

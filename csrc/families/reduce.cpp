@@ -57,7 +57,7 @@ struct Pass {
   uint64_t bytes = 0;
   float scalar = 0;
   Dims kept, reduced;
-  at::Tensor nothing;  // in place of an input without memory, of which nothing is read
+  at::Tensor nothing;  // bound instead of an input without memory, which is never read
 
   int64_t outputs() const { return count(kept); }
   int64_t length() const { return count(reduced); }

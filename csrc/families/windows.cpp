@@ -9,8 +9,8 @@
 namespace torch_webgpu {
 namespace {
 
-constexpr uint64_t kMaxPages = 16;        // of an array: four bits of the key
-constexpr uint64_t kMaxPagedArrays = 14;  // what the key has room for
+constexpr uint64_t kMaxPages = 16;        // per array: four bits of the key
+constexpr uint64_t kMaxPagedArrays = 14;  // the arrays that the key has room for
 
 }  // namespace
 

@@ -25,7 +25,7 @@ class BindGroupCache {
   WGPUBindGroup get(const Binding* bindings, const Signature& signature);
   // Not kept: for bindings with a size, which are rare and on large work.
   WGPUBindGroup create(const Binding* bindings, const Signature& signature);
-  void clear();  // what is gone from the pool must not be held here
+  void clear();  // releases all groups: they would keep buffers alive that the pool destroys
 
   uint64_t hits() const { return hits_; }
   uint64_t misses() const { return misses_; }

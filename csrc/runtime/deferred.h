@@ -1,4 +1,4 @@
-// What the stream puts aside while an earlier launch waits for its kernel, as data.
+// The items that the stream defers while an earlier launch waits for its kernel, as data.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -432,7 +432,7 @@ void Device::destroy() {
   poll();
   const std::lock_guard guard(error_mutex_);
   if (is_lost()) return;
-  lost_reason_ = "It was destroyed.";  // of which wgpu-native tells nobody
+  lost_reason_ = "It was destroyed.";  // wgpu-native does not report this
   lost_ = true;
 }
 

@@ -73,7 +73,7 @@ class Device {
   bool has_pending_error() const { return has_error_.load(std::memory_order_relaxed); }
   uint64_t errors_reported() const { return errors_reported_.load(std::memory_order_relaxed); }
 
-  void destroy();  // as if the adapter had been pulled out; for tests
+  void destroy();  // behaves as if the adapter was unplugged; for tests
 
  private:
   [[noreturn]] void throw_lost() const;

@@ -8,7 +8,7 @@
 namespace torch_webgpu {
 namespace {
 
-constexpr int kQueries = 1024;  // of one query set
+constexpr int kQueries = 1024;  // timestamps in one query set
 
 double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -17,7 +17,7 @@ namespace torch_webgpu {
 constexpr uint32_t kMaxBindings = 32;  // storage buffers in group 0, where the adapter binds as many
 constexpr uint32_t kMaxUniforms = 8;   // uniform buffers in group 1
 
-// What a kernel binds.
+// The buffers that a kernel binds.
 struct Signature {
   uint32_t bindings = 0;   // storage buffers, in group 0
   uint32_t read_only = 0;  // a bit for each of them that the text declares `read`: these may alias one another
@@ -41,7 +41,7 @@ struct KernelKeyHash {
   }
 };
 
-// What a kernel is made from; only asked for on a miss.
+// The text of a kernel and its name; a launch prints it only when the cache misses.
 struct KernelSource {
   std::string label;  // names the op and its dtypes in errors and profiles
   std::string wgsl;
@@ -85,12 +85,12 @@ class Kernel {
 
 // Bounded by number and by memory: past either bound the kernels that were used longest ago go, until half is left.
 //
-// What is missing is compiled by worker threads, several at once.
+// Worker threads compile missing kernels, several at once.
 class KernelCache {
  public:
   explicit KernelCache(Device& device, uint32_t capacity = 8192, uint32_t capacity_mib = 1024);
 
-  // What a driver keeps of a kernel. WebGPU does not tell it; it grows with the text.
+  // The memory that a driver keeps for a kernel. WebGPU does not report it; it grows with the text.
   static uint64_t estimated_bytes(const KernelSource& source);
 
   // The kernel, which may still have to be compiled. `print` is called on a miss only, without the cache's lock.
@@ -136,11 +136,11 @@ class KernelCache {
 
   Device& device_;
   const uint32_t capacity_, capacity_mib_;
-  const uint32_t delay_ms_;  // of each compilation, for tests of what happens meanwhile
+  const uint32_t delay_ms_;  // added to each compilation, so that tests see what happens meanwhile
   std::array<WGPUBindGroupLayout, kMaxBindings + 1> storage_layouts_{};
   std::array<WGPUPipelineLayout, kMaxBindings + 1> pipeline_layouts_{};
   std::array<WGPUBindGroupLayout, kMaxUniforms + 1> uniform_layouts_{};
-  mutable std::mutex mutex_;  // of what follows; never held while a kernel is printed or compiled
+  mutable std::mutex mutex_;  // guards the members below; never held while a kernel is printed or compiled
   uint64_t tick_ = 0, begun_ = 0;
   std::unordered_map<uint64_t, WGPUBindGroupLayout> read_only_layouts_;  // by count and bits
   std::unordered_set<std::string> labels_;

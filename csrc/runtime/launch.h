@@ -10,7 +10,7 @@ namespace torch_webgpu {
 constexpr uint32_t kParamWords = 256;  // 32-bit words that one launch may pass
 constexpr uint32_t kNoWord = ~0u;
 
-// What a dispatch needs beside its kernel. It points into a Launch, a tape or what was put aside.
+// The arguments of a dispatch beside its kernel. The pointers lead into a Launch, a tape or a deferred launch.
 struct DispatchView {
   const Binding* bindings;
   const uint32_t* params;
@@ -23,14 +23,14 @@ struct DispatchView {
 struct Launch {
   KernelKey key;
   KernelSource (*print)(const Launch&) = nullptr;
-  const void* context = nullptr;  // what `print` needs beyond the key, such as the text of a kernel of one's own
+  const void* context = nullptr;  // an argument of `print` beyond the key, such as the text of a user's kernel
   uint32_t grid[3] = {1, 1, 1};
   uint32_t binding_count = 0;
   uint32_t param_words = 0;
   uint32_t read_only = 0;  // see Signature
   uint32_t uniforms = 1;
   uint32_t random_word = kNoWord;  // the parameter where seed and counter begin, two words each: a replay renews them
-  uint64_t bytes = 0;              // that the operands span, for profiles; 0 where the launcher does not tell
+  uint64_t bytes = 0;              // that the operands span, for profiles; 0 if unknown
   bool windowed = false;           // some binding has a size
   bool reports = false;            // binds status() and takes its reporter's number as the first parameter
   Binding bindings[kMaxBindings];

@@ -18,7 +18,7 @@ thread_local uint64_t Profile::correlation_ = 0;
 
 namespace {
 
-constexpr uint32_t kQueries = 4096;           // as many as WebGPU allows in a set
+constexpr uint32_t kQueries = 4096;           // the most that WebGPU allows in a query set
 constexpr uint64_t kPageTimestamps = 131072;  // a megabyte
 constexpr uint64_t kResolveAlignment = 256 / sizeof(uint64_t);
 
@@ -132,7 +132,7 @@ void Profile::stop(Stream* stream) {
       if (!failure) failure = std::current_exception();
     }
   };
-  if (stream) attempt([&] { stream->flush(); });  // with what resolves the last batch
+  if (stream) attempt([&] { stream->flush(); });  // including the commands that resolve the last batch
   attached_ = nullptr;
   if (stream) {
     // Takes the lock: whoever still saw the profile is done with it. An error of the work that was profiled comes here

@@ -1,4 +1,4 @@
-// What each dispatch costs: the device's timestamps around it, and the host's time. One profile in a process at a time.
+// The cost of each dispatch: device timestamps around it, and host time. One profile in a process at a time.
 //
 // While it runs, every dispatch gets a compute pass of its own, since timestamps are written where passes begin and
 // end.
@@ -20,13 +20,13 @@ class Profile {
  public:
   struct Dispatch {
     const std::string* label;  // the kernel's
-    const std::string* op;     // that ran it; empty where it is not known
+    const std::string* op;     // the ATen op that dispatched it; empty if unknown
     uint32_t grid[3];
-    uint64_t bytes;        // that the operands span; 0 where the launch does not tell
-    uint64_t correlation;  // what this thread had set
+    uint64_t bytes;        // that the operands span; 0 if unknown
+    uint64_t correlation;  // the id that the dispatching thread had set
     uint64_t thread;
     int64_t host_begin_ns, host_ns;      // the recording of the dispatch, by std::chrono::steady_clock
-    int64_t device_begin_ns, device_ns;  // by the same clock; device_ns is -1 where the device did not tell
+    int64_t device_begin_ns, device_ns;  // by the same clock; device_ns is -1 without timestamps
   };
 
   Profile() = default;
@@ -78,7 +78,7 @@ class Profile {
   // Dispatches of one submit.
   struct Batch {
     size_t first, count;
-    size_t page, offset;  // where their timestamps are
+    size_t page, offset;  // the location of their timestamps
     int64_t submitted_ns;
   };
 
@@ -91,7 +91,7 @@ class Profile {
   static std::atomic<Profile*> recording_, attached_;
   static thread_local uint64_t correlation_;
 
-  Device* device_ = nullptr;  // whose stream dispatched first
+  Device* device_ = nullptr;  // the device whose stream dispatched first
   WGPUQuerySet queries_ = nullptr;
   WGPUPassTimestampWrites writes_{};
   WGPUComputePassDescriptor pass_{};

@@ -20,7 +20,7 @@ constexpr uint32_t kSlots = 1024;
 constexpr uint64_t kParamBytes = uint64_t{kParamWords} * 4;
 constexpr uint64_t kReadbackBytes = uint64_t{32} << 20;
 constexpr uint64_t kUploadBytes = uint64_t{64} << 20;
-constexpr uint64_t kStagingOverhead = 2048;  // of one small write, in memory
+constexpr uint64_t kStagingOverhead = 2048;  // bytes of host memory that one small write takes
 constexpr uint64_t kStatusBytes = 32;
 constexpr uint64_t kInterruptNs = 100'000'000;
 
@@ -374,7 +374,7 @@ void Stream::read_chunk(const Buffer& source, uint64_t offset, char* data, uint6
   const bool with_status = std::exchange(may_report_, false);
   const uint64_t mapped_bytes = words + (with_status ? kStatusBytes : 0);
   reserve_readback(mapped_bytes);
-  // Nobody else's until it is read: another thread may come in between while this one waits.
+  // Take the buffer for this thread: another thread may run while this one waits.
   auto* const buffer = std::exchange(readback_, nullptr);
   const uint64_t buffer_size = std::exchange(readback_size_, 0);
   end_pass();
@@ -548,7 +548,7 @@ WGPUBuffer Stream::create_buffer(const WGPUBufferDescriptor& descriptor) {
   return buffer;
 }
 
-// What is recorded may still use them: everything is submitted first, and the driver keeps them until it has run.
+// Recorded commands may still use them, so submit those first; the driver keeps the buffers until they have run.
 void Stream::destroy_buffers(const std::vector<WGPUBuffer>& buffers) {
   const std::lock_guard guard(mutex_);
   settle();

@@ -68,7 +68,7 @@ class Stream {
   // Called about ten times a second by whoever waits for the device, without the stream's lock. What it throws ends the
   // wait; the work goes on. wgpu-native has no wait with an end, so there it is not called.
   static void set_interrupt(void (*check)());
-  void lose_device();  // as if the adapter had been pulled out; for tests
+  void lose_device();  // behaves as if the adapter was unplugged; for tests
 
   StreamStats stats();
   // With `dry`, dispatches stop before the first call into WebGPU: what is left is the host's own cost.
@@ -86,7 +86,7 @@ class Stream {
   void finish_op(const std::string& name);
   void write_now(const Buffer& target, uint64_t offset, const char* bytes, uint64_t size_bytes);
 
-  // What is put aside, in deferred.cpp.
+  // Deferred launches and copies, in deferred.cpp.
   bool is_in_order();  // whether all that came before has been encoded
   void put_aside(Deferred&& deferred);
   void run_ready();
@@ -128,13 +128,13 @@ class Stream {
   const uint32_t batch_size_;
   bool sync_every_op_ = false, dry_ = false;
   StreamStats stats_;
-  std::atomic<Tape*> tape_{nullptr};  // what `recorder_` records to
+  std::atomic<Tape*> tape_{nullptr};  // the tape that the thread `recorder_` records to
   std::thread::id recorder_;
 
   std::deque<Deferred> aside_;               // begins with a launch whose kernel was not compiled when last looked at
   uint64_t taken_ = 0;                       // how many have left it
-  uint64_t bytes_aside_ = 0;                 // of its writes
-  std::vector<std::string> failed_kernels_;  // what to say of them at the next wait
+  uint64_t bytes_aside_ = 0;                 // total size of the deferred writes
+  std::vector<std::string> failed_kernels_;  // error messages to raise at the next wait
 
   // The batch being recorded.
   WGPUCommandEncoder encoder_ = nullptr;
@@ -157,7 +157,7 @@ class Stream {
   WGPUBuffer readback_ = nullptr;
   uint64_t readback_size_ = 0;
 
-  std::vector<WGPUQuerySet> queries_;  // of kQueries timestamps each
+  std::vector<WGPUQuerySet> queries_;  // each holds kQueries timestamps
   WGPUBuffer resolved_ = nullptr;
   std::vector<int> free_queries_;
   double tick_ns_ = 1;

@@ -22,7 +22,7 @@ class Tape {
   struct Slot {
     enum Kind : uint8_t { given, own, fixed, unused } kind;  // fixed: lives as long as the tape
     uint64_t size_bytes;
-    const Buffer* buffer;  // of the recording; of fixed slots, for ever
+    const Buffer* buffer;  // the buffer while recording; fixed slots keep it
   };
   struct Step {
     std::shared_ptr<Kernel> kernel;  // null: a copy of `size_bytes`, from the first binding to the second
@@ -31,7 +31,7 @@ class Tape {
     uint32_t random_word;
     uint32_t grid[3];
     bool windowed, reports;
-    uint64_t bytes;  // as in the launch
+    uint64_t bytes;  // as in Launch
     uint64_t source_offset, target_offset, size_bytes;
   };
   struct SlotBinding {

@@ -139,7 +139,7 @@ class Printer {
 
   std::string element(uint32_t i, const std::string& at) const { return from_raw(dtype(i), memory(i).load(at)); }
 
-  // Four elements of a row. Beyond its end they are zero, or with quads whatever lies there: nobody looks.
+  // Four elements of a row. Beyond its end they are zero, or with quads undefined and unused.
   void print_load(uint32_t i) {
     source_.print(std::string("fn load_") + kNames[i] + "(at: u32, quad: u32) -> vec4<f32> {\n");
     if (spec_.quads) {
@@ -182,7 +182,7 @@ class Printer {
                   " }\n");
   }
 
-  // Of one query and four keys, or of four queries and one key.
+  // The mask for one query and four keys, or for four queries and one key.
   void print_mask() {
     source_.print("fn mask_at(at: u32) -> f32 { return " +
                   (is_present(index(Operand::mask)) ? element(index(Operand::mask), "at") : std::string("0.0")) +

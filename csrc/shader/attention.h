@@ -11,7 +11,7 @@ namespace torch_webgpu {
 
 enum class AttentionKind : uint8_t { forward, combine, backward_query, backward_key, backward_mask };
 
-// Those before log_sum are walked by batch, head, row and element; the rest are float32, contiguous, in whole buffers.
+// Operands before log_sum have strides by batch, head, row and element; the rest are float32, contiguous, at offset 0.
 enum class AttentionOperand : uint8_t {
   query,
   key,

@@ -16,19 +16,19 @@ enum class ConvolutionForm : uint8_t { output, weight, element };
 enum ConvolutionOperand : uint8_t { kOut, kX, kRow, kBias, kConvolutionOperands };
 
 struct ConvolutionSpec {
-  const EpilogueText* epilogue;  // what takes the elements of the result, where the kernel does not store them
+  const EpilogueText* epilogue;  // takes the elements of the result instead of a store; null for a store
   uint8_t form;                  // ConvolutionForm
-  uint8_t rows;                  // of a tile
+  uint8_t rows;                  // rows per tile
   uint8_t shared : 1;            // the lanes of a subgroup load a tile's rows together
   uint8_t has_bias : 1;
   uint8_t packed : 1;                     // rows are weights in quads, as f32
   uint8_t has_gap : 1;                    // a transposed convolution that leaves elements out
-  uint8_t quads : 1;                      // by lines: x and out lie in aligned quads
+  uint8_t quads : 1;                      // for kernels by lines: x and out are aligned quads
   uint8_t width;                          // of a line of the window, where a kernel takes lines at once; else 0
-  uint8_t step;                           // by lines: from pixel to pixel
+  uint8_t step;                           // for kernels by lines: stride from pixel to pixel
   uint8_t before;                         // by lines in quads: elements that the first pixel sees before its own
   uint8_t dtype[kConvolutionOperands];    // DType; out is of whole words
-  uint8_t binding[kConvolutionOperands];  // which buffer it is in
+  uint8_t binding[kConvolutionOperands];  // binding of each operand
   uint8_t unused[2];
 };
 static_assert(sizeof(ConvolutionSpec) == 24);

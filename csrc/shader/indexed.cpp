@@ -54,7 +54,7 @@ class Printer {
   }
 
  private:
-  // What moves bits has no type to name functions of.
+  // Raw rows have no compute type, so there is nothing to specialise.
   std::string typed(const std::string& text) const {
     return row_.flags & IndexedRow::raw ? text : specialise(text, compute_);
   }
@@ -87,7 +87,7 @@ class Printer {
 
   std::string array_of(uint32_t binding) const {
     if (is_atomic(binding)) return "atomic<u32>";
-    uint32_t size = 0;  // of all elements in it, or 4
+    uint32_t size = 0;  // the common size of its elements, or 4
     for (uint32_t i = 0; i < spec_.operand_count; ++i) {
       if (spec_.binding(i) == binding) size = size == 0 || size == bytes(i) ? bytes(i) : 4;
     }
@@ -166,7 +166,7 @@ class Printer {
     return text;
   }
 
-  // What the body sees, as parameters or as arguments.
+  // The variables that the body may use, as parameters or as arguments.
   std::string seen(const char* type) const {
     std::string text = std::string("step") + type;
     for (uint32_t dim = 0; dim < spec_.rank; ++dim) text += ", d" + std::to_string(dim) + type;

@@ -27,13 +27,13 @@ struct IndexedRow {
   };
   uint8_t flags = none;
   uint8_t values = 2;             // operands of the op's own type, the output first
-  uint8_t base = 1;               // whose place the indices move
+  uint8_t base = 1;               // the operand whose offset the indices change
   const char* library = nullptr;  // files below wgsl/ with functions of the body, by spaces
 };
 
 constexpr uint32_t kMaxIndexedOperands = 8;
 
-// What an operand holds: a dtype, converted when loaded, or bits of a size.
+// The element type of an operand: a dtype, converted when loaded, or raw bits of a size.
 enum class Element : uint8_t { raw1 = 9, raw2, raw4, raw8, raw16 };  // below: a DType
 inline Element element_of(DType dtype) { return static_cast<Element>(dtype); }
 Element raw_element(uint32_t size_bytes);

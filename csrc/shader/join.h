@@ -14,7 +14,7 @@ struct JoinSpec {
   uint8_t count;
   uint8_t unit_bytes;
   uint8_t unused[6];
-  uint8_t bindings[kMaxJoined];  // of the inputs; the output's is 0
+  uint8_t bindings[kMaxJoined];  // bindings of the inputs; the output has binding 0
 };
 static_assert(sizeof(JoinSpec) == 24);
 

@@ -27,11 +27,11 @@ inline Keep keep_of(const Target& target, int64_t elements) {
 
 struct KeptValue {
   std::string name;
-  std::string absent;  // what stands for a value that is left out; empty where it is there
+  std::string absent;  // expression for an absent operand; empty if present
   std::string type = "Pair";
 };
 
-// What all kernels that keep rows share.
+// The code that all kernels with rows in registers share.
 void use_kept(ShaderSource& source, Keep keep);
 // keep_<group>(block, values...)
 void print_keep(ShaderSource& source, Keep keep, const std::string& group, const std::vector<KeptValue>& values);

@@ -173,7 +173,7 @@ class Printer {
     if (stores_fours()) print_four_of_c();
   }
 
-  // What four results in a row have of c.
+  // The elements of c for four results in a row.
   void print_four_of_c() {
     source_.print(std::string("const SAME_C = ") + (spec_.same_c ? "true" : "false") +
                   ";\nfn four_of_c(batch: u32, row: u32, column: u32) -> vec4<f32> {\n");
@@ -303,7 +303,7 @@ class Printer {
   const Compute compute_;
   const uint32_t operands_;
   const EpilogueText* const text_;
-  const uint32_t first_;  // of the operands that the printer knows
+  const uint32_t first_;  // first operand that the printer handles
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace torch_webgpu {
 
-// What becomes of an element of a @ b before it is stored: a WGSL expression of `product`, the scalars s0 and s1 and,
+// The formula for an element of a @ b before it is stored: a WGSL expression of `product`, the scalars s0 and s1 and,
 // where it is added, the element `c` of the third operand.
 struct Epilogue {
   const char* name;
@@ -43,10 +43,10 @@ struct MatmulSpec {
   const Epilogue* epilogue;
   uint8_t kernel;      // MatmulKernel
   uint8_t compute;     // Compute
-  uint8_t dtype[4];    // of out, a, b, c
-  uint8_t binding[4];  // which buffer each is in; out is in the first
+  uint8_t dtype[4];    // DTypes of out, a, b, c
+  uint8_t binding[4];  // binding of each; out has the first
   uint8_t walk[4];     // Walk; of out and c `across` means four neighbours in a row at once, of c `along` one for all
-  uint8_t lines;       // of a that a lane holds: 1, 2 or 4; rows of a thin product; which of kMatmulTiles
+  uint8_t lines;       // rows of a per lane: 1, 2 or 4; of a thin product its rows; of tiles the row of kMatmulTiles
   uint8_t ragged : 1;  // the last four steps are not all there
   uint8_t same_c : 1;  // c is the same in every row
   uint8_t transposed : 1;  // the kernel's rows are the columns of what it stores by a text of its own
@@ -63,7 +63,7 @@ struct MatmulParams {
 constexpr uint32_t kMatmulTile = 4;          // sides of a tile of MatmulKernel::tile
 constexpr uint32_t kMatmulShared = 32;       // and of MatmulKernel::shared
 constexpr uint32_t kMatmulSubgroup = 8;      // lanes of MatmulKernel::subgroup, each with four columns
-constexpr uint32_t kMatmulSharedLanes = 64;  // of MatmulKernel::shared
+constexpr uint32_t kMatmulSharedLanes = 64;  // lanes of MatmulKernel::shared
 
 std::string print_matmul(const MatmulSpec& spec, const Target& target);
 std::string label_matmul(const MatmulSpec& spec);

@@ -16,8 +16,8 @@ using RawQuad = std::array<std::string, 4>;
 // A buffer as a kernel sees it. Indices are expressions; they count elements, unless a function says otherwise.
 struct Memory {
   std::string name;           // the variable
-  uint32_t bytes;             // of an element
-  std::string array = "u32";  // what the variable is an array of: u32, vec2<u32>, vec4<u32> or atomic<u32>
+  uint32_t bytes;             // per element
+  std::string array = "u32";  // element type of the variable: u32, vec2<u32>, vec4<u32> or atomic<u32>
   bool paged = false;         // functions take the place of the variable (see ShaderSource::bind)
 
   // The raw element at an index. The other bits of its word hold its neighbours, unless it is loaded alone.
@@ -39,7 +39,7 @@ struct Memory {
   std::string atomic(const std::string& function, const std::string& index, const std::string& value) const;
   std::string swap(const std::string& index, const std::string& old, const std::string& value) const;
   std::string word(const std::string& index) const;        // a u32 of the array; `index` counts those
-  std::string word_index(const std::string& index) const;  // of the word that an element is in
+  std::string word_index(const std::string& index) const;  // index of the word that holds an element
 
   // An invocation that owns a whole word puts its elements into it one by one; `place` counts them from its low bits.
   std::string elements_per_word() const;

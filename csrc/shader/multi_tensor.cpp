@@ -75,7 +75,7 @@ class Printer {
     return "u32";
   }
 
-  // What the workgroup's tensor is, in variables that `enter` sets from the table.
+  // The workgroup's tensor, in variables that `enter` sets from the table.
   void print_table() {
     std::string variables = "var<private> size: u32;\n", body;
     const auto take = [&](const std::string& name, const std::string& value) {

@@ -116,7 +116,7 @@ class Printer {
     return operand == NormOperand::out || operand == NormOperand::total || operand == NormOperand::moment;
   }
 
-  // What shares a buffer is of one kind and one size, and only read.
+  // Operands that share a buffer have one kind and one size, and are only read.
   std::string element(uint32_t binding) const {
     for (uint32_t i = 0; i < kNormOperands; ++i) {
       const auto operand = static_cast<NormOperand>(i);

@@ -12,7 +12,7 @@ namespace torch_webgpu {
 
 enum class NormKind : uint8_t { forward, backward };
 
-// What a launch leaves out is neither computed nor written; a weight that is left out is one, a bias zero.
+// Absent results are neither computed nor written; an absent weight is one, an absent bias zero.
 enum class NormOperand : uint8_t {
   out,  // along a row, as the next two
   x,
@@ -37,7 +37,7 @@ struct NormSpec {
   uint8_t quads : 1;             // four neighbours of a row are loaded at once
   uint8_t : 5;
   Place operands[kNormOperands];
-  Keep keep;  // of rows in quads
+  Keep keep;  // registers for rows in quads
   uint8_t unused[4];
 };
 static_assert(sizeof(NormSpec) == 16);

@@ -73,7 +73,7 @@ class Printer {
     source_.print("fn word(index: u32) -> u32 { return given[(" + at + ") / 4u][(" + at + ") % 4u]; }\n");
   }
 
-  // What a formula knows of the element's place: its index, and its random words.
+  // Variables of a formula about the element: its index, and its random words.
   std::string place_parameters() const {
     return std::string(has_index() ? ", index: u32" : "") + (is_random() ? ", block: vec4<u32>, lane: u32" : "");
   }

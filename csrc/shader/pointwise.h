@@ -85,7 +85,7 @@ struct PointwiseParams {
         rank(spec.rank),
         width(static_cast<Compute>(spec.compute) == Compute::c128 ? 4 : 2) {}
   static constexpr uint32_t kSteps = 0;  // quads, elements or words in all
-  static constexpr uint32_t kChunk = 1;  // of them per workgroup
+  static constexpr uint32_t kChunk = 1;  // steps per workgroup
   static constexpr uint32_t kElements = 2;
   uint32_t offset(uint32_t operand) const { return 3 + operand; }
   uint32_t scalar(uint32_t index) const { return 3 + operands + width * index; }

@@ -12,7 +12,7 @@ namespace torch_webgpu {
 // the launch's one number, an f32.
 struct ReduceRow {
   const char* name;
-  const char* fields;    // of the accumulator, named x, y, z: T the compute type, u a u32, f an f32
+  const char* fields;    // types of the accumulator's fields x, y, z: T the compute type, u a u32, f an f32
   const char* identity;  // the accumulator of nothing, as its fields
   const char* map;       // the accumulator of one element `a` at position `index`, as its fields
   const char* combine;   // statements that return the accumulator of p and q

@@ -18,11 +18,11 @@ struct SoftmaxSpec {
   uint8_t kind;  // SoftmaxKind
   uint8_t operands;
   uint8_t dtype[kSoftmaxOperands];    // DType
-  uint8_t binding[kSoftmaxOperands];  // which buffer it is in
-  uint8_t rank;                       // of what is not the row
+  uint8_t binding[kSoftmaxOperands];  // binding of each operand
+  uint8_t rank;                       // number of dimensions beside the row's
   uint8_t grouped;                    // a workgroup per row, not an invocation
   uint8_t quads;                      // four neighbours of a row are loaded at once
-  Keep keep;                          // of rows in quads
+  Keep keep;                          // registers for rows in quads
   uint8_t unused[4];
 };
 static_assert(sizeof(SoftmaxSpec) == 16);

@@ -8,13 +8,13 @@
 
 namespace torch_webgpu {
 
-// What a printer must know of the adapter.
+// The traits of the adapter that printers need.
 struct Target {
   uint32_t workgroup = 64;  // invocations per workgroup of a pointwise kernel
   uint32_t subgroup = 0;    // exact size of a subgroup, 0 where it varies or there are none
   bool subgroup_directive = false;
   bool software = false;
-  uint32_t page_bytes = 1u << 27;  // what each binding holds of an array that takes several; a multiple of 256
+  uint32_t page_bytes = 1u << 27;  // bytes per binding of an array that takes several bindings; a multiple of 256
 };
 
 // How many bindings hold each of a kernel's arrays: one, or several where the array is larger than a binding may be.
@@ -58,7 +58,8 @@ class ShaderSource {
 
 // A word of the launch's parameters, at a place known when printing.
 std::string param(uint32_t word);
-std::string param_value(Compute type, uint32_t word);  // as a value; a type of 8 or 16 bytes takes several
+std::string param_value(Compute type,
+                        uint32_t word);  // converted to a value; types of 8 or 16 bytes take several words
 
 // Takes the innermost of several dimensions off a running index `rest`: declares `name` with `kind` (let or var), by
 // one division, which is slow, and a product.
