@@ -16,7 +16,8 @@ inline void own_memory(const at::Tensor& tensor) {
   const c10::DataPtr& data = tensor.storage().data_ptr();
   if (data.get_deleter() == &release_buffer) [[likely]]
     return;
-  if (c10::impl::cow::is_cow_data_ptr(data)) c10::impl::cow::materialize_cow(tensor.storage().unsafeGetStorageImpl());
+  // Copies what is shared, and forgets that it was.
+  if (c10::impl::cow::is_cow_data_ptr(data)) tensor.storage().unsafeGetStorageImpl()->mutable_data_ptr();
 }
 
 }  // namespace torch_webgpu

@@ -177,7 +177,7 @@ def test_dtypes_without_arithmetic_are_made_in_every_way(dtype: torch.dtype) -> 
         lambda where: torch.zeros(3, dtype=dtype, device=where),
         lambda where: torch.ones(3, dtype=dtype, device=where),
         lambda where: torch.full((3,), 2, dtype=dtype, device=where),
-        lambda where: torch.tensor([1.0, 2.0], dtype=dtype, device=where),
+        lambda where: torch.tensor([1, 2], dtype=dtype, device=where),
         lambda where: torch.ones(3, device=where).to(dtype),
         lambda where: torch.ones(3, device=where).type(dtype),
         lambda where: torch.empty_strided((3,), (2,), dtype=dtype, device=where).fill_(1),
@@ -208,7 +208,8 @@ def test_item_and_tolist(dtype: torch.dtype) -> None:
     assert repr(moved[::3].tolist()) == repr(x[::3].tolist())
     if dtype not in (torch.bfloat16, *FLOAT8):  # which NumPy does not have
         assert repr(moved.cpu().numpy()) == repr(x.numpy())
-    assert [bool(value) for value in moved] == [bool(value) for value in x]
+    if dtype != torch.uint64:  # of which the CPU refuses what int64 does not hold
+        assert [bool(value) for value in moved] == [bool(value) for value in x]
 
 
 @pytest.mark.parametrize("dtype", STORED, ids=name_of)

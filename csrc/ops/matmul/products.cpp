@@ -17,7 +17,7 @@
 namespace torch_webgpu {
 namespace {
 
-// Names of PyTorch's CPU kernels, which error messages quote; small batches have a kernel of their own there.
+// What errors call a product; small batches have names of their own, as on the CPU.
 constexpr const char* kMatrix = "addmm";
 
 bool is_small(const at::Tensor& out, const at::Tensor& a) { return out.size(1) * out.size(2) * a.size(2) < 400; }
