@@ -50,14 +50,14 @@ MOVERS = (
     *("index_fill", "index_put", "index_select", "int", "isnan", "long", "masked_fill", "masked_scatter"),
     *("masked_select", "movedim", "narrow", "ne", "new_full", "new_zeros", "nn.functional.pad.constant", "nonzero"),
     *("ones_like", "permute", "put", "ravel", "repeat", "reshape", "resolve_conj", "roll", "rot90", "scatter"),
-    *("select_scatter", "slice_scatter", "split", "squeeze", "stack", "swapaxes", "t", "take", "tile", "tril", "triu"),
+    *("select_scatter", "slice_scatter", "split", "squeeze", "stack", "t", "take", "tile", "tril", "triu"),
     *("unbind", "unfold", "unsqueeze", "view", "view_as", "vstack", "where", "zero_", "zeros_like"),
 )
 # And some that fall back, for a share of the families there are.
 FALLING_BACK = (
     *("add", "addmm", "cumsum", "exp", "index_add", "logsumexp", "matmul", "mean", "mul", "prod", "scatter_add"),
-    *("segment_reduce.lengths", "sigmoid", "sort", "sum", "var", "nn.functional.linear", "nn.functional.conv2d"),
-    *("nn.functional.layer_norm", "nn.functional.fold", "softmax", "masked.sum", "linalg.solve", "lerp", "sub"),
+    *("sigmoid", "sort", "sum", "var", "nn.functional.linear", "nn.functional.conv2d"),
+    *("nn.functional.layer_norm", "softmax", "masked.sum", "linalg.solve", "lerp", "sub"),
 )
 
 # (op, check, dtype or None for all): reason
