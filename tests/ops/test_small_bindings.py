@@ -14,7 +14,7 @@ LIMIT = "TORCH_WEBGPU_TEST_BINDING_BYTES"
 # A file of tests, the bytes that a binding holds, and tests whose tensors are larger than that, but for their rows in
 # families that have no use for pages.
 CHOSEN: dict[str, tuple[int, str]] = {
-    "attention": (16384, "test_with_gradients or test_masks"),
+    "attention": (8192, "test_with_gradients or test_masks"),
     "convolution": (16384, "test_forward_and_gradients"),
     "distance": (8192, ""),
     "fused_optimizer": (1024, ""),

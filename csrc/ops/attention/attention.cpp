@@ -74,6 +74,25 @@ Attention::Attention(const at::Tensor& query, const at::Tensor& key, const at::T
       key_block(keys),
       strip_heads(heads / kv_heads) {}
 
+bool Attention::wants_halves(at::TensorList tensors, uint32_t operands) const {
+  uint64_t bindings = operands;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined() || fits_binding(tensor)) continue;
+    const Part part = part_of(tensor);
+    bindings += (part.end - part.begin + kWindowBytes) / max_binding_bytes();
+  }
+  const bool is_large = bindings > operands;
+  return is_large && batches > 1 &&
+         bindings > std::min(kMaxBindings, runtime().device.limits.maxStorageBuffersPerShaderStage);
+}
+
+Attention Attention::narrow(int64_t begin, int64_t count) const {
+  Attention part = *this;
+  part.counter += begin * (random_blocks() / batches);
+  part.batches = count;
+  return part;
+}
+
 at::Tensor Attention::of_four_dims(const at::Tensor& mask) {
   at::Tensor result = mask;
   while (result.dim() < 4) result = result.unsqueeze(0);
@@ -284,6 +303,19 @@ void split(Attention& sizes) {
 void attention_forward(Attention sizes, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                        const at::Tensor& mask, const at::Tensor& out, const at::Tensor& log_sum,
                        const at::Tensor& most) {
+  if (!most.defined() && sizes.wants_halves({query, key, value, mask, out}, 6)) {
+    const int64_t half = (sizes.batches + 1) / 2;
+    for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, sizes.batches - half}}) {
+      const auto some = [&, begin = begin, count = count](const at::Tensor& tensor) {
+        return tensor.defined() ? tensor.narrow(0, begin, count) : tensor;
+      };
+      const at::Tensor sums = empty_tensor({count, sizes.heads, sizes.queries}, {}, at::kFloat);
+      attention_forward(sizes.narrow(begin, count), some(query), some(key), some(value), some(mask), some(out), sums,
+                        most);
+      some(log_sum).copy_(sums);
+    }
+    return;
+  }
   if (!most.defined()) split(sizes);
   if (sizes.parts == 1) {
     sizes.launch(Kind::forward, {{Operand::query, query},

@@ -42,6 +42,11 @@ struct Attention {
   int64_t group() const { return heads / kv_heads; }
   int64_t random_blocks() const { return batches * heads * queries * ((keys + 31) / 32) * 8; }
 
+  // Whether these tensors take so many pages that a kernel of `operands` has no bindings for them: the batch is halved.
+  bool wants_halves(at::TensorList tensors, uint32_t operands) const;
+  // The same of `count` samples from `begin` on.
+  Attention narrow(int64_t begin, int64_t count) const;
+
   // The mask with four dimensions: missing ones have size one.
   static at::Tensor of_four_dims(const at::Tensor& mask);
 

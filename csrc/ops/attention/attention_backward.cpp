@@ -1,5 +1,7 @@
 // Gradients of scaled_dot_product_attention. Probabilities are computed again from the log-sum-exp of the forward.
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <array>
@@ -17,6 +19,37 @@ using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const at::Tensor& attn_bias, std::array<bool, 4> wanted,
+                             const at::Tensor& out, const at::Tensor& logsumexp, const at::Tensor& first_queries,
+                             const at::Tensor& first_keys, int64_t most_queries, int64_t most_keys, double dropout_p,
+                             bool is_causal, const at::Tensor& seed, const at::Tensor& offset,
+                             std::optional<double> scale);
+
+// Two halves of the batch, put together again.
+Gradients backward_halves(const Attention& sizes, const at::Tensor& grad, const at::Tensor& query,
+                          const at::Tensor& key, const at::Tensor& value, const at::Tensor& bias,
+                          std::array<bool, 4> wanted, const at::Tensor& out, const at::Tensor& log_sum,
+                          const at::Tensor& seed, std::optional<double> scale) {
+  const int64_t half = (sizes.batches + 1) / 2;
+  const bool own_bias = bias.defined() && bias.dim() == 4 && bias.size(0) > 1;
+  Gradients halves[2];
+  for (const int64_t i : {0, 1}) {
+    const int64_t begin = i ? half : 0, count = i ? sizes.batches - half : half;
+    const auto some = [&](const at::Tensor& tensor) { return tensor.narrow(0, begin, count); };
+    const at::Tensor counter = at::scalar_tensor(static_cast<int64_t>(sizes.narrow(begin, count).counter), at::kLong);
+    halves[i] = attention_backward(some(grad), some(query), some(key), some(value), own_bias ? some(bias) : bias,
+                                   wanted, some(out), some(log_sum), {}, {}, sizes.queries, sizes.keys, sizes.dropout,
+                                   sizes.causal, seed, counter, scale);
+  }
+  const auto joined = [](const at::Tensor& one, const at::Tensor& other) {
+    return one.defined() ? at::cat({one, other}) : one;
+  };
+  const auto& [a, b, c, d] = halves[0];
+  const auto& [e, f, g, h] = halves[1];
+  return {joined(a, e), joined(b, f), joined(c, g), own_bias || !d.defined() ? joined(d, h) : d.add(h)};
+}
+
+Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value, const at::Tensor& attn_bias, std::array<bool, 4> wanted,
                              const at::Tensor& out, const at::Tensor& logsumexp, const at::Tensor&, const at::Tensor&,
                              int64_t, int64_t, double dropout_p, bool is_causal, const at::Tensor& seed,
                              const at::Tensor& offset, std::optional<double> scale) {
@@ -30,6 +63,9 @@ Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, co
   if (!grad.defined() || key.numel() == 0 || value.numel() == 0 || query.numel() == 0) {
     return {at::zeros_like(query), at::zeros_like(key), at::zeros_like(value),
             wants_mask ? at::zeros_like(attn_bias) : at::Tensor()};
+  }
+  if (sizes.wants_halves({query, key, value, grad, out, query, has_mask ? attn_bias : at::Tensor()}, 9)) {
+    return backward_halves(sizes, grad, query, key, value, attn_bias, wanted, out, logsumexp, seed, scale);
   }
   const at::Tensor log_sum = flat_of(logsumexp), delta = at::empty_like(log_sum);
   const at::Tensor mask =
