@@ -62,7 +62,7 @@ bool is_written(std::string_view text, std::string_view variable) {
     if ((at > 0 && is_word(text[at - 1])) || (end < text.size() && is_word(text[end]))) continue;
     if (at > 0 && text[at - 1] == '&') return true;
     const std::string_view next = text.substr(behind_access(text, end), 3);
-    const bool plain = next.starts_with("=") && !next.starts_with("==");
+    const bool plain = next.starts_with('=') && !next.starts_with("==");
     const bool combined =
         next.size() > 1 && next[1] == '=' && std::string_view("+-*/%&|^").find(next[0]) != std::string_view::npos;
     if (plain || combined || next.starts_with("++") || next.starts_with("--") || next == "<<=" || next == ">>=")

@@ -21,11 +21,11 @@ PFN_vkVoidFunction any(Function* function) {
 // The loader's link to the next layer is one of the structures behind `info`.
 template <class Link, class Info>
 Link* link_of(const Info& info, VkStructureType type) {
-  auto* link = static_cast<Link*>(const_cast<void*>(info.pNext));
+  const auto* link = static_cast<const Link*>(info.pNext);
   while (link->sType != type || link->function != VK_LAYER_LINK_INFO) {
-    link = static_cast<Link*>(const_cast<void*>(link->pNext));
+    link = static_cast<const Link*>(link->pNext);
   }
-  return link;
+  return const_cast<Link*>(link);  // which a layer advances
 }
 
 VkResult VKAPI_CALL succeed() { return VK_SUCCESS; }
