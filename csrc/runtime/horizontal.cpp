@@ -57,8 +57,9 @@ class Group {
   }
 
   size_t size() const { return parts_.size(); }
-  const std::vector<uint32_t> members() const {
+  std::vector<uint32_t> members() const {
     std::vector<uint32_t> numbers;
+    numbers.reserve(parts_.size());
     for (const Part& part : parts_) numbers.push_back(part.number);
     return numbers;
   }
@@ -138,7 +139,7 @@ class Group {
     for (size_t i = 0; i < parts_.size(); ++i) {
       const Step& part = tape_.steps()[parts_[i].number];
       words[i] = step.grid[0] += part.grid[0];
-      std::copy_n(tape_.params(part), part.param_words, &words[4 * parts_[i].first_param]);
+      std::copy_n(tape_.params(part), part.param_words, &words[size_t{4} * parts_[i].first_param]);
       if (part.random_word != kNoWord) step.random_word = 4 * parts_[i].first_param + part.random_word;
     }
     program.steps.push_back(std::move(step));
