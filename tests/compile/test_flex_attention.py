@@ -344,7 +344,7 @@ def test_backends_of_other_devices() -> None:
 def test_kernels_for_gpus() -> None:
     """Those that exchange through workgroup memory, whose barriers need control flow that is the same for all lanes."""
     chosen = "test_gradients and (alibi or heads) or test_shapes_and_dtypes and grouped and bfloat16"
-    command = [sys.executable, "-m", "pytest", __file__, "-n", "0", "-q", "-x", "-k", chosen]
+    command = [sys.executable, "-m", "pytest", __file__, "-n", "0", "-v", "-x", "-k", chosen]
     environment = {**os.environ, "TORCH_WEBGPU_TARGET": "gpu"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
