@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from tests.device.process import run
-from tests.support import DTYPES, STORED_ONLY, assert_same_bits, make, name_of
+from tests.support import DTYPES, STORED_ONLY, assert_same_bits, fallback_mode, make, name_of
 
 DEVICES = ("cpu", "webgpu")
 
@@ -234,7 +234,6 @@ def test_device_and_dtype_at_once(dtype: torch.dtype) -> None:
     assert model.steps.is_webgpu
 
 
-@pytest.mark.filterwarnings("ignore:The operator 'aten::")
 def test_a_module_of_doubles_moves_and_computes_on_the_cpu() -> None:
     model = nn.Linear(2, 2).double()
     x = torch.randn(3, 2, dtype=torch.float64)
@@ -242,15 +241,17 @@ def test_a_module_of_doubles_moves_and_computes_on_the_cpu() -> None:
     model.to("webgpu")
     assert model.weight.is_webgpu
     assert model.weight.dtype == torch.float64
-    assert torch.equal(model(x.to("webgpu")).cpu(), expected)
+    with fallback_mode("quiet"):
+        assert torch.equal(model(x.to("webgpu")).cpu(), expected)
     assert model.to(torch.float32).weight.dtype == torch.float32
 
 
 @pytest.mark.parametrize("dtype", STORED_ONLY, ids=name_of)
-def test_dtypes_without_arithmetic_are_saved_and_pickled(dtype: torch.dtype) -> None:
+def test_dtypes_without_arithmetic_are_saved_and_copied(dtype: torch.dtype) -> None:
+    """But for pickle, which PyTorch lacks for most of these dtypes, on the CPU too."""
     x = make((5, 3), dtype, 1)
     moved = x.to("webgpu")
-    for again in (save_and_load(moved), pickle.loads(pickle.dumps(moved)), copy.deepcopy(moved)):
+    for again in (save_and_load(moved), copy.deepcopy(moved)):
         assert again.is_webgpu
         assert_same_bits(again, x, nan_payload=False)
     assert_same_bits(save_and_load(moved, map_location="cpu"), x, nan_payload=False)

@@ -19,7 +19,8 @@ DTYPE = torch.float32
 TOLERANCE = {"rtol": 1e-4, "atol": 2e-5}
 # What these draw differs by device: shapes and dtypes are compared.
 RANDOM = (nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
-FALLBACK = {"nn.CTCLoss": "the loss of alignments runs on the CPU, by design"}
+# Logarithms near 200 have digits of 1.5e-5, on the CPU too.
+GRADIENT_TOLERANCES = {"nn.CTCLoss": {"rtol": 1e-3, "atol": 2e-4}}
 
 
 def cases() -> list[Any]:
@@ -75,9 +76,6 @@ def is_random(module: nn.Module) -> bool:
 @pytest.mark.parametrize(("info", "training"), cases())
 def test_module(info: ModuleInfo, training: bool) -> None:
     warnings.simplefilter("ignore")
-    may_fall_back = info.name in FALLBACK
-    if may_fall_back:
-        torch.webgpu.set_fallback_mode("quiet")
     for given in info.module_inputs_func(info, device="cpu", dtype=DTYPE, requires_grad=True, training=training):
         if given.forward_input is None:
             continue
@@ -86,11 +84,8 @@ def test_module(info: ModuleInfo, training: bool) -> None:
         arguments = (given.forward_input.args, given.forward_input.kwargs)
         moved = to_device(arguments)
         expected, wanted, seeds = run(module, arguments, None)
-        if may_fall_back:
+        with on_device(None, waits=None):  # some losses check their targets on the host
             actual, gradients, _ = run(there, moved, seeds)
-        else:
-            with on_device(None, waits=None):  # some losses check their targets on the host
-                actual, gradients, _ = run(there, moved, seeds)
         if is_random(module):
             expected, wanted, actual, gradients = (
                 [None if x is None else torch.zeros_like(x) for x in values]
@@ -98,7 +93,8 @@ def test_module(info: ModuleInfo, training: bool) -> None:
             )
         message = f"{info.name} {given.desc}"
         assert_same(actual, expected, message, strides=False, **TOLERANCE)
-        assert_same(gradients, wanted, f"gradients of {message}", strides=False, **TOLERANCE)
+        tolerance = GRADIENT_TOLERANCES.get(info.name, TOLERANCE)
+        assert_same(gradients, wanted, f"gradients of {message}", strides=False, **tolerance)
         if not is_random(module):
             state, wanted_state = there.state_dict(), module.state_dict()
             assert_same(

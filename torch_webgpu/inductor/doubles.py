@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def narrow(gm: torch.fx.GraphModule) -> None:
-    """A graph that takes or gives float64 is left as it is: the device refuses such a tensor, as in eager code."""
+    """A graph that takes or gives float64 is left as it is: its ops on float64 run on the CPU, as in eager code."""
     wide = [node for node in gm.graph.nodes if _is_double(node)]
     ends = {node for node in gm.graph.nodes if node.op in ("placeholder", "get_attr")}
     ends.update(gm.graph.output_node().all_input_nodes)
@@ -28,7 +28,7 @@ def narrow(gm: torch.fx.GraphModule) -> None:
 
 
 def joint_graph_passes(original: Callable[..., Any], gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """The first passes execute constants of the graph on the device, which has no float64."""
+    """The first passes execute constants of the graph, which in float64 would be ops on the CPU."""
     narrow(gm)
     return original(gm, *args, **kwargs)
 

@@ -33,8 +33,8 @@ class Kernel:
         self._finished = functools.cache(self._finish)
 
     def _finish(self, uneven: str) -> Any:
-        """Waits for a kernel, and shows the text around the place of an error. All kernels of a module are being compiled
-        when the first one is waited for."""
+        """Waits for a kernel, and shows the text around the place of an error. When the first kernel of a module is
+        waited for, all others are being compiled."""
         kernel = self._compile(uneven)
         try:
             kernel.finish()
