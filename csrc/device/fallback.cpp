@@ -85,6 +85,21 @@ void count(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   }
 }
 
+// The op that the CPU has a kernel for: convolutions reach a device under names of its own.
+c10::OperatorHandle host_op(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto named = [](const char* name) { return c10::Dispatcher::singleton().findSchemaOrThrow(name, ""); };
+  const std::string& name = op.operator_name().name;
+  if (name == "aten::convolution_overrideable") return named("aten::convolution");
+  if (name != "aten::convolution_backward_overrideable") return op;
+  // gradient, input, weight, [bias_sizes], stride, padding, dilation, transposed, output_padding, groups, mask
+  const auto given = stack->end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size());
+  const at::Tensor& weight = given[2].toTensor();
+  const bool transposed = given[6].toBool();
+  const int64_t channels = transposed ? weight.size(1) * given[8].toInt() : weight.size(0);
+  stack->insert(given + 3, c10::IValue(c10::List<int64_t>({channels})));
+  return named("aten::convolution_backward");
+}
+
 // The same value with each tensor of one kind of device on the other.
 c10::IValue moved(const c10::IValue& value, bool to_host) {
   const auto move = [&](const at::Tensor& tensor) {
@@ -115,7 +130,7 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromB
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   count(op, *stack);
   check_same_device(tensors_of(*stack, op.schema().arguments().size()));
-  at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
+  at::native::cpu_fallback(host_op(op, stack), stack, /*error_on_views=*/true);
 }
 
 void run_sparse_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

@@ -9,6 +9,7 @@ namespace torch_webgpu {
 
 void resize_storage(c10::StorageImpl& storage, size_t size_bytes) {
   TORCH_CHECK(storage.resizable(), "Trying to resize storage that is not resizable");
+  own_memory(storage);
   c10::DataPtr grown = allocator()->allocate(size_bytes);
   const Buffer* source = storage.data_ptr().get() ? find_buffer(storage.data_ptr().get()) : nullptr;
   const auto* target = static_cast<const Buffer*>(grown.get_context());

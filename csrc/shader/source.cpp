@@ -71,18 +71,22 @@ bool is_written(std::string_view text, std::string_view variable) {
   return false;
 }
 
-// Declarations of storage, narrowed to reading where the text does not write: kernels that share inputs then need no
-// barrier between them, and GPUs may cache what is loaded.
+// Declarations of storage, narrowed to reading where nothing writes: kernels that share inputs then need no barrier
+// between them, and GPUs may cache what is loaded. Functions that store to pages stand between the declarations.
 std::string narrowed(const std::string& declarations, std::string_view text) {
   constexpr std::string_view kAccess = "read_write> ";
   std::string result;
   for (size_t at = 0; at < declarations.size();) {
     const size_t end = declarations.find('\n', at) + 1;
     std::string line = declarations.substr(at, end - at);
-    const size_t access = line.find(kAccess), name = access + kAccess.size();
-    const std::string variable = line.substr(name, line.find(':') - name);
-    const bool atomic = line.find("atomic<") != std::string::npos;
-    if (!atomic && !is_written(text, variable)) line.replace(access, kAccess.size(), "read> ");
+    if (const size_t access = line.find(kAccess); access != std::string::npos) {
+      const size_t name = access + kAccess.size();
+      const std::string variable = line.substr(name, line.find(':') - name);
+      const bool atomic = line.find("atomic<") != std::string::npos;
+      if (!atomic && !is_written(text, variable) && !is_written(declarations, variable)) {
+        line.replace(access, kAccess.size(), "read> ");
+      }
+    }
     result += line;
     at = end;
   }

@@ -29,6 +29,7 @@ FALLBACK = {
 }
 # Not for this device at all.
 ABSENT = {
+    r"to": "every sample moves a tensor to the CPU",
     r"chalf": "the result is complex32, whose copies have no test yet",
     r"sparse\..*|to_sparse|_sparse.*": "sparse tensors",
     r"jiterator_.*": "compiles CUDA C++",
@@ -43,13 +44,14 @@ def _matches(patterns: dict[str, str], name: str) -> bool:
 NATIVE = tuple(name for name in opinfos() if not _matches(FALLBACK | ABSENT, name))
 
 # What is native in the dtypes that are stored without being computed with: it moves elements, compares or casts them.
+# Samples of index_put, put and scatter also add, which the CPU does: tests/ops/test_indexing.py has their other forms.
 MOVERS = (
     *("__getitem__", "as_strided", "atleast_2d", "bfloat16", "block_diag", "bool", "broadcast_to", "cat", "chunk"),
     *("clone", "column_stack", "contiguous", "diag", "diag_embed", "diagonal", "diagonal_scatter", "dsplit", "eq"),
     *("expand", "eye", "fill", "flatten", "flip", "fliplr", "float", "full_like", "gather", "half", "index_copy"),
-    *("index_fill", "index_put", "index_select", "int", "isnan", "long", "masked_fill", "masked_scatter"),
+    *("index_fill", "index_select", "int", "isnan", "long", "masked_fill", "masked_scatter"),
     *("masked_select", "movedim", "narrow", "ne", "new_full", "new_zeros", "nn.functional.pad.constant", "nonzero"),
-    *("ones_like", "permute", "put", "ravel", "repeat", "reshape", "resolve_conj", "roll", "rot90", "scatter"),
+    *("ones_like", "permute", "ravel", "repeat", "reshape", "resolve_conj", "roll", "rot90"),
     *("select_scatter", "slice_scatter", "split", "squeeze", "stack", "t", "take", "tile", "tril", "triu"),
     *("unbind", "unfold", "unsqueeze", "view", "view_as", "vstack", "where", "zero_", "zeros_like"),
 )

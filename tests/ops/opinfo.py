@@ -14,7 +14,17 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
 from torch.utils._pytree import tree_leaves, tree_map
 
-from tests.support import DEVICE, STORED, assert_same, clone_layout, on_device, outcome, to_device
+from tests.support import (
+    DEVICE,
+    DTYPES,
+    STORED,
+    assert_same,
+    clone_layout,
+    fallback_mode,
+    on_device,
+    outcome,
+    to_device,
+)
 
 # Samples that hold, or lead to, a dtype that the device does not store are not for it.
 HALVES = (torch.float16, torch.bfloat16)
@@ -184,18 +194,35 @@ def describe(call: Call) -> str:
     return call.sample.summary().removeprefix("SampleInput")
 
 
-def check_forward(op: OpInfo, call: Call, tolerance: dict[str, float], native: bool = True) -> bool:
+ONLY_STORED = frozenset(STORED) - {*DTYPES, torch.complex64}
+
+
+def is_typed(leaf: Any) -> bool:
+    return isinstance(leaf, (torch.Tensor, torch.dtype))
+
+
+@contextlib.contextmanager
+def running(native: bool | None, *values: Any) -> Iterator[list[Any]]:
+    """On the device alone; if not `native`, part of it may run on the CPU. None: where a dtype is only stored. Every op
+    comes here, those whose result depends on values among them, so the host may wait."""
+    if native is None:
+        native = ONLY_STORED.isdisjoint(getattr(leaf, "dtype", leaf) for leaf in tree_leaves(values) if is_typed(leaf))
+    with on_device(None, waits=None) if native else fallback_mode("quiet") as results:
+        yield [] if results is None else results
+
+
+def check_forward(op: OpInfo, call: Call, tolerance: dict[str, float], native: bool | None = None) -> bool:
     """One call against the CPU, which may refuse; False when the CPU has no result that the device can hold."""
     with quietly():
         expected, refused = outcome(call.on, "cpu", op.op)
         if refused is not None:
-            error = outcome(call.on, DEVICE, op.op)[1] or outcome(torch.webgpu.synchronize)[1]
+            with fallback_mode("quiet"):
+                error = outcome(call.on, DEVICE, op.op)[1] or outcome(torch.webgpu.synchronize)[1]
             assert isinstance(error, type(refused)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
             return False
         if not storable(expected):
             return False
-        # Every op is here, those whose result depends on values among them.
-        with on_device(None, waits=None) if native else contextlib.nullcontext([]) as results:
+        with running(native, call.cpu, expected) as results:
             results.append(call.on(DEVICE, op.op))
     compare(op, call, results[0], expected, describe(call), tolerance)
     return True
@@ -207,7 +234,7 @@ def check_inplace(op: OpInfo, call: Call, tolerance: dict[str, float]) -> None:
     with quietly():
         expected, refused = outcome(call.on, "cpu", lambda x, *a, **k: op.inplace_variant(clone_layout(x), *a, **k))
         target = to_device(clone_layout(call.cpu[0]))
-        with on_device(None, waits=None):
+        with running(None, call.cpu):
             actual, error = outcome(call.on, DEVICE, lambda _, *a, **k: op.inplace_variant(target, *a, **k))
     if refused is not None:
         assert isinstance(error, type(refused)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
@@ -227,7 +254,7 @@ def check_out(op: OpInfo, call: Call, tolerance: dict[str, float]) -> None:
             wanted = tree_map(lambda x: shape(x.detach()), expected)  # noqa: B023
             moved = to_device(wanted)
             _, refused = outcome(call.on, "cpu", op.op, out=wanted)
-            with on_device(None, waits=None) as results:
+            with running(None, call.cpu, expected) as results:
                 result, error = outcome(call.on, DEVICE, op.op, out=moved)
                 results.append(result)
             message = f"out= {name} {describe(call)}"
@@ -251,15 +278,16 @@ def gradients(op: OpInfo, call: Call, where: str, seeds: list[torch.Tensor] | No
     return list(torch.autograd.grad(outputs, inputs, given, allow_unused=True)), seeds
 
 
-def check_gradients(op: OpInfo, call: Call, tolerance: dict[str, float], native: bool = True) -> None:
+def check_gradients(op: OpInfo, call: Call, tolerance: dict[str, float], native: bool | None = None) -> None:
     with quietly():
         (cpu, refused) = outcome(gradients, op, call, "cpu", None)
         if refused is not None:
-            error = outcome(gradients, op, call, DEVICE, None)[1]
+            with fallback_mode("quiet"):
+                error = outcome(gradients, op, call, DEVICE, None)[1]
             assert isinstance(error, type(refused)), f"{describe(call)}: {error!r}, but the CPU {refused!r}"
             return
         expected, seeds = cpu
-        with on_device(None, waits=None) if native else contextlib.nullcontext([]) as results:
+        with running(native, call.cpu, expected) as results:
             results.append(gradients(op, call, DEVICE, seeds)[0])
     # autograd promises no strides
     compare(op, call, results[0], expected, f"gradient {describe(call)}", tolerance, strides=False)

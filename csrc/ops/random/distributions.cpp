@@ -237,24 +237,24 @@ at::Tensor normal_tensors(const at::Tensor& mean, const at::Tensor& std, Optiona
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&uniform_>(library, "uniform_");
-  native<&normal_>(library, "normal_");
-  native<&log_normal_>(library, "log_normal_");
-  native<&exponential_>(library, "exponential_");
-  native<&geometric_>(library, "geometric_");
-  native<&cauchy_>(library, "cauchy_");
-  native<&bernoulli_>(library, "bernoulli_.float");
-  native<&bernoulli_tensor_>(library, "bernoulli_.Tensor");
-  native<&bernoulli_out>(library, "bernoulli.out");
-  native<&random_>(library, "random_");
-  native<&random_from_>(library, "random_.from");
-  native<&random_to_>(library, "random_.to");
-  native<&normal_tensor_float>(library, "normal.Tensor_float");
-  native<&normal_tensor_float_out>(library, "normal.Tensor_float_out");
-  native<&normal_float_tensor>(library, "normal.float_Tensor");
-  native<&normal_float_tensor_out>(library, "normal.float_Tensor_out");
-  native<&normal_tensors>(library, "normal.Tensor_Tensor");
-  native<&normal_tensors_out>(library, "normal.Tensor_Tensor_out");
+  native<&uniform_, kAny>(library, "uniform_");
+  native<&normal_, kAny>(library, "normal_");
+  native<&log_normal_, kAny>(library, "log_normal_");
+  native<&exponential_, kAny>(library, "exponential_");
+  native<&geometric_, kAny>(library, "geometric_");
+  native<&cauchy_, kAny>(library, "cauchy_");
+  native<&bernoulli_, kAny>(library, "bernoulli_.float");
+  native<&bernoulli_tensor_, kAny>(library, "bernoulli_.Tensor");
+  native<&bernoulli_out, kAny>(library, "bernoulli.out");
+  native<&random_, kAny>(library, "random_");
+  native<&random_from_, kAny>(library, "random_.from");
+  native<&random_to_, kAny>(library, "random_.to");
+  native<&normal_tensor_float, kAny>(library, "normal.Tensor_float");
+  native<&normal_tensor_float_out, kAny>(library, "normal.Tensor_float_out");
+  native<&normal_float_tensor, kAny>(library, "normal.float_Tensor");
+  native<&normal_float_tensor_out, kAny>(library, "normal.float_Tensor_out");
+  native<&normal_tensors, kAny>(library, "normal.Tensor_Tensor");
+  native<&normal_tensors_out, kAny>(library, "normal.Tensor_Tensor_out");
 }
 
 }  // namespace
