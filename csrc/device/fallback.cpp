@@ -115,7 +115,7 @@ c10::IValue moved(const c10::IValue& value, bool to_host) {
   }
   if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> list;
-    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList()) {
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
       list.push_back(tensor ? std::optional<at::Tensor>(move(*tensor)) : std::nullopt);
     }
     return list;

@@ -1,7 +1,8 @@
-#include "device/storage.h"
 #include "families/multi_tensor.h"
 
 #include <algorithm>
+
+#include "device/storage.h"
 
 namespace torch_webgpu {
 namespace {

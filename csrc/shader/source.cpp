@@ -204,7 +204,8 @@ std::string specialise(std::string_view formula, Compute type, std::string_view 
   for (const std::string_view needed : own.needs) texts.push_back(wgsl_file(needed).text);
   if (!library.empty()) texts.push_back(wgsl_file(library).text);
   const auto defines = [&](const std::string& text) {
-    return std::any_of(texts.begin(), texts.end(), [&](std::string_view in) { return in.find(text) != in.npos; });
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](std::string_view in) { return in.find(text) != std::string_view::npos; });
   };
   std::string result;
   for (size_t at = 0; at < formula.size();) {
