@@ -1,6 +1,7 @@
 #include "families/multi_tensor.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "device/storage.h"
 
@@ -21,9 +22,9 @@ MultiSpec spec_of(const Launch& launch) {
   MultiSpec spec = MultiSpec::unpack(launch.key.words[2], launch.key.words[3]);
   const auto address = static_cast<uintptr_t>(launch.key.words[1]);
   if (static_cast<uint32_t>(launch.key.words[0]) == kProgramFamily) {
-    spec.program = reinterpret_cast<const MultiProgram*>(address);
+    spec.program = std::bit_cast<const MultiProgram*>(address);
   } else {
-    spec.row = reinterpret_cast<const PointwiseRow*>(address);
+    spec.row = std::bit_cast<const PointwiseRow*>(address);
   }
   spec.variant = static_cast<uint32_t>(launch.key.words[0] >> 32);
   return spec;
