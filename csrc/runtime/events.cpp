@@ -91,7 +91,12 @@ bool Stream::is_complete(Event& event) {
 
 void Stream::wait(Event& event) {
   const std::lock_guard guard(mutex_);
-  if (!event.completion_ || event.completion_->done) return;
+  if (!event.completion_) return;
+  if (event.completion_->done) {  // what did not compile is raised here too, by whoever waits first
+    if (!failed_kernels_.empty()) [[unlikely]]
+      throw_failed_kernels();
+    return;
+  }
   device_.throw_if_lost();
   const auto completion = event.completion_;
   if (!completion->marked) {
