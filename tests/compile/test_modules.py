@@ -12,7 +12,7 @@ import torch
 from torch.testing._internal.common_modules import ModuleInfo
 
 from tests.compile.support import ALL, is_chosen
-from tests.models.test_modules import DTYPE, FALLBACK, TOLERANCE, build, cases, is_random, run
+from tests.models.test_modules import DTYPE, TOLERANCE, build, cases, is_random, run
 from tests.support import DEVICE, assert_same, on_device, to_device
 
 EVERY = 14
@@ -22,9 +22,6 @@ CHOSEN = [case for case in cases() if is_chosen(str(case.id), EVERY)]
 @pytest.mark.parametrize(("info", "training"), CHOSEN)
 def test_compiled(info: ModuleInfo, training: bool) -> None:
     warnings.simplefilter("ignore")
-    may_fall_back = info.name in FALLBACK
-    if may_fall_back:
-        torch.webgpu.set_fallback_mode("quiet")
     inputs = info.module_inputs_func(info, device="cpu", dtype=DTYPE, requires_grad=True, training=training)
     for given in itertools.islice(inputs, None if ALL else 2):
         if given.forward_input is None or ("BatchNorm" in info.name and given.forward_input.args[0].numel() == 0):
@@ -35,11 +32,8 @@ def test_compiled(info: ModuleInfo, training: bool) -> None:
         call: Any = torch.compile(there, backend="webgpu")
         arguments = (given.forward_input.args, given.forward_input.kwargs)
         expected, wanted, seeds = run(module, arguments, None)
-        if may_fall_back:
+        with on_device(None, waits=None):
             actual, gradients, _ = run(call, to_device(arguments), seeds)
-        else:
-            with on_device(None, waits=None):
-                actual, gradients, _ = run(call, to_device(arguments), seeds)
         if is_random(module):
             expected, wanted, actual, gradients = (
                 [None if x is None else torch.zeros_like(x) for x in values]

@@ -378,6 +378,21 @@ def test_an_index_out_of_range() -> None:
             assert (moved + 1).cpu().shape == base.shape
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (0, 0)])
+def test_a_tensor_without_rows_has_no_index_in_range(shape: tuple[int, ...]) -> None:
+    x, rows, index = torch.zeros(shape, device=DEVICE), torch.ones(2, *shape[1:], device=DEVICE), ints(0, 0).to(DEVICE)
+    for call in (
+        lambda: x.index_add_(0, index, rows),
+        lambda: x.index_copy_(0, index, rows),
+        lambda: x.index_reduce_(0, index, rows, "prod"),
+    ):
+        if rows.numel():
+            with pytest.raises(IndexError, match="index out of range in self"):
+                call()
+        else:
+            assert call().shape == shape
+
+
 def test_a_table_larger_than_a_binding() -> None:
     limit = torch.webgpu.get_device_properties().limits["maxStorageBufferBindingSize"]
     if limit > 1 << 28:

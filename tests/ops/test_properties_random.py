@@ -1,5 +1,5 @@
 """Random tensors, views and chains of ops against the CPU. TORCH_WEBGPU_PROPERTIES=600 goes on for so many seconds,
-with other examples each time; without it each test has a few seconds and begins with the same examples.
+with other examples each time; without it each test has the same thousand examples in every run.
 
 Floats are small whole numbers, so that sums and products are exact in every dtype and can be compared to the bit.
 """
@@ -30,23 +30,23 @@ from tests.support import (
 )
 
 SECONDS = float(os.environ.get("TORCH_WEBGPU_PROPERTIES", "0"))
-BUDGET = SECONDS or 6.0  # of each test
+ROUNDS = 40  # of each test, the same examples in every run, unless it runs for SECONDS
 COMPUTED = (torch.float32, torch.int64, torch.int32, torch.uint8, torch.int8, torch.float16, torch.bool)
 
 
 def checked(**strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """Rounds of examples until the time is over; what fails is made small and shown."""
+    """Rounds of examples; what fails is made small and shown."""
 
     def decorate(test: Callable[..., None]) -> Callable[[], None]:
         def rounds() -> None:
-            first = random.randrange(2**32) if SECONDS else 0
+            numbers = itertools.count(random.randrange(2**32)) if SECONDS else range(ROUNDS)
             limits = settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-            end = time.monotonic() + BUDGET
-            for number in itertools.count(first):
+            end = time.monotonic() + SECONDS
+            for number in numbers:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     seed(number)(limits(given(**strategies)(test)))()
-                if time.monotonic() > end:
+                if SECONDS and time.monotonic() > end:
                     return
 
         rounds.__name__, rounds.__doc__ = test.__name__, test.__doc__
@@ -153,11 +153,16 @@ INPLACE: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 }
 
 
+def kind(error: BaseException | None) -> type:
+    """NotImplementedError is a RuntimeError: of two reasons to refuse the CPU may name the other."""
+    return RuntimeError if isinstance(error, RuntimeError) else type(error)
+
+
 def compare(function: Callable[[], Any], moved: Callable[[], Any], message: str) -> Any:
     """Both give the same, bit by bit, or both raise the same kind of error. The CPU's result, and the device's."""
     expected, refused = outcome(function)
     actual, error = outcome(moved)
-    assert type(error) is type(refused), f"{message}: {error!r}, but the CPU {refused!r}"
+    assert kind(error) is kind(refused), f"{message}: {error!r}, but the CPU {refused!r}"
     if refused is None and isinstance(expected, torch.Tensor):
         if expected.is_floating_point():
             expected, actual = expected + 0, actual + 0  # which zero a minimum gives, the CPU leaves open
@@ -198,9 +203,19 @@ def test_in_place_on_views(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(INPLACE)))
     if data.draw(st.booleans()):
         other = data.draw(views(broadcast_part(data.draw, shape), data.draw(st.sampled_from(COMPUTED))))
-    else:  # a part of the same memory
+        defined = True
+    else:  # the same memory
         order = data.draw(st.permutations(range(len(shape))))
         other = target.permute(order)
+        # PyTorch refuses another order of elements where it can tell. Where it cannot, the result depends on which
+        # element is written first, on every device.
+        defined = other.stride() == target.stride()
+    if name == "index_add_" and target.shape[:1] == (0,):
+        return  # its index is out of range, which the CPU says of vectors alone
+    if name == "masked_fill_" and any(
+        stride == 0 and size > 1 for size, stride in zip(target.shape, target.stride(), strict=True)
+    ):
+        defined = False  # deprecated, with a warning: each element is written more than once
     message = f"{name} {shape} {target.stride()} {dtype}, {tuple(other.shape)} {other.stride()} {other.dtype}"
     target, other = clone_layout((target, other))
     moved, moved_other = to_device((target, other))
@@ -211,8 +226,8 @@ def test_in_place_on_views(data: st.DataObject) -> None:
         torch.webgpu.synchronize()  # what only the device sees, such as too few elements, raises here
 
     _, error = outcome(write_and_wait)
-    assert type(error) is type(refused), f"{message}: {error!r}, but the CPU {refused!r}"
-    if refused is None:
+    assert kind(error) is kind(refused), f"{message}: {error!r}, but the CPU {refused!r}"
+    if refused is None and defined:
         assert_same_storage(moved, target, message)
 
 
@@ -230,10 +245,12 @@ def test_out(data: st.DataObject) -> None:
     moved = to_device((left, right, out))
     _, refused = outcome(function, left, right, out=out)
     _, error = outcome(function, *moved[:2], out=moved[2])
-    assert type(error) is type(refused), f"{message}: {error!r}, but the CPU {refused!r}"
+    assert kind(error) is kind(refused), f"{message}: {error!r}, but the CPU {refused!r}"
     if refused is None:
         assert_same(moved[2], out, message, exact=True, strides=False)
-        # The stride of a dimension of one element means nothing, and mixed dtypes differ there as on CUDA.
+        if left.dtype != right.dtype:
+            return  # the CPU takes the strides of a cast copy, the device those of the operand, as CUDA does
+        # The stride of a dimension of one element means nothing.
         strides = [[x.stride(dim) for dim in range(x.dim()) if x.size(dim) > 1] for x in (moved[2], out)]
         assert strides[0] == strides[1] or not out.numel(), f"{message}: {strides}"
 
@@ -313,9 +330,14 @@ def test_gradients(data: st.DataObject) -> None:
     message = f"{names} of {tuple(x.shape)} {x.stride()}"
     expected, refused = outcome(run, x.clone().requires_grad_())
     actual, error = outcome(run, to_device(x.clone()).requires_grad_())
-    assert type(error) is type(refused), f"{message}: {error!r}, but the CPU {refused!r}"
-    if refused is None:
-        assert_same(actual, expected, message, rtol=1e-4, atol=1e-4, strides=False)
+    assert kind(error) is kind(refused), f"{message}: {error!r}, but the CPU {refused!r}"
+    if refused is not None:
+        return
+    exact = run(x.double().requires_grad_())
+    for one, other, truth in zip(actual, expected, exact, strict=True):
+        # A sum that cancels has few right digits, on the CPU as well: its error says how many.
+        error_of_cpu = (other - truth).nan_to_num(0, 0, 0).abs().sum().item()
+        assert_same(one, other, message, rtol=1e-4, atol=1e-4 + 10 * error_of_cpu, strides=False)
 
 
 @pytest.mark.parametrize("dtype", INTS[:1])

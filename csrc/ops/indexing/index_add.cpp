@@ -24,7 +24,9 @@ constexpr IndexedRow kEmbeddingBackward = destination_row("embedding_dense_backw
 // out[..., index[i], ...] is combined with source[..., i, ...].
 void accumulate_along(const IndexedRow& row, Accumulate how, const at::Tensor& out, int64_t dim,
                       const at::Tensor& index, const at::Tensor& source, bool include_self = true) {
-  if (index.numel() == 0 || out.numel() == 0) return;
+  if (index.numel() == 0 || source.numel() == 0) return;
+  TORCH_CHECK_INDEX(at_least_1d(out).size(dim) > 0, "index out of range in self");
+  if (out.numel() == 0) return;
   const at::Tensor front = at_least_1d(out).movedim(dim, 0), work = front.contiguous();
   const at::Tensor values = at_least_1d(source).movedim(dim, 0).contiguous(), places = at_least_1d(index);
   Destinations destinations{{}, work.size(0)};

@@ -230,6 +230,8 @@ struct IndexCopy {
     if (!self.is_same(out)) out.copy_(self);
     if (index.numel() == 0 || source.numel() == 0) return;
     at::Tensor target = at_least_1d(out);
+    TORCH_CHECK_INDEX(target.size(wrapped) > 0, "index out of range in self");
+    if (out.numel() == 0) return;
     const at::Tensor values = at_least_1d(source);
     if (at::globalContext().deterministicAlgorithms()) {  // if an index occurs twice, the last value stays
       c10::List<std::optional<at::Tensor>> indices;
