@@ -54,43 +54,17 @@ class Spatial {
 // The CPU's error for a dtype that it has no kernel for, by the name of that kernel.
 void check_dtype(const char* kernel, at::ScalarType dtype, std::initializer_list<at::ScalarType> known);
 
-// Functional and out= forms: Apply::run(outputs..., arguments...).
-template <class Meta, class Apply, class Signature = decltype(&Meta::meta)>
-struct OneOutput;
-template <class Meta, class Apply, class Result, class... Arguments>
-struct OneOutput<Meta, Apply, Result (Meta::*)(Arguments...)> {
-  static at::Tensor functional(Arguments... arguments) {
-    Structured<Meta> op(Form::functional);
-    op.meta(arguments...);
-    Apply::run(op.outputs[0], arguments...);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(Arguments... arguments, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    op.meta(arguments...);
-    Apply::run(out, arguments...);
-    return out;
+// Apply::run(outputs..., arguments...) as the body of an op.
+template <class Apply>
+struct IntoOutputs {
+  template <class Op, class... Args>
+  static void run(Op& op, const Args&... args) {
+    std::apply([&](const auto&... outputs) { Apply::run(outputs..., args...); }, op.outputs);
   }
 };
-
-template <class Meta, class Apply, class Signature = decltype(&Meta::meta)>
-struct TwoOutputs;
-template <class Meta, class Apply, class Result, class... Arguments>
-struct TwoOutputs<Meta, Apply, Result (Meta::*)(Arguments...)> {
-  static std::tuple<at::Tensor, at::Tensor> functional(Arguments... arguments) {
-    Structured<Meta, 2> op(Form::functional);
-    op.meta(arguments...);
-    Apply::run(op.outputs[0], op.outputs[1], arguments...);
-    return {std::move(op.outputs[0]), std::move(op.outputs[1])};
-  }
-  static std::tuple<at::Tensor&, at::Tensor&> out(Arguments... arguments, at::Tensor& out, at::Tensor& indices) {
-    Structured<Meta, 2> op(Form::out);
-    op.outputs = {out, indices};
-    op.meta(arguments...);
-    Apply::run(out, indices, arguments...);
-    return {out, indices};
-  }
-};
+template <class Meta, class Apply>
+using OneOutput = FormsOf<Meta, IntoOutputs<Apply>>;
+template <class Meta, class Apply>
+using TwoOutputs = FormsOf<Meta, IntoOutputs<Apply>, 2>;
 
 }  // namespace torch_webgpu

@@ -6,6 +6,8 @@
 #include <ATen/ops/as_strided_native.h>
 
 #include <array>
+#include <tuple>
+#include <utility>
 
 #include "families/tensor.h"
 
@@ -42,8 +44,71 @@ struct Structured : Meta {
     }
   }
 
+  void finish() {}  // what an op does once its result is there, with out=
+
+  static constexpr size_t kOutputs = Outputs;
   const Form form;
   std::array<at::Tensor, Outputs> outputs;
 };
+
+namespace detail {
+
+template <size_t>
+using Result = at::Tensor;
+template <size_t>
+using Out = at::Tensor&;
+template <class... T>
+using OneOrTuple = std::conditional_t<sizeof...(T) == 1, std::tuple_element_t<0, std::tuple<T...>>, std::tuple<T...>>;
+
+template <class Body, class Op, class Outputs, class... Args>
+struct FormsWith;
+
+template <class Body, class Op, size_t... I, class Self, class... Rest>
+struct FormsWith<Body, Op, std::index_sequence<I...>, Self, Rest...> {
+  static OneOrTuple<Result<I>...> functional(Self self, Rest... rest) {
+    Op op(Form::functional);
+    Body::run(op, self, rest...);
+    return {std::move(op.outputs[I])...};
+  }
+  static at::Tensor& inplace(at::Tensor& self, Rest... rest) {
+    Op op(Form::inplace);
+    op.outputs[0] = self;
+    Body::run(op, self, rest...);
+    return self;
+  }
+  static OneOrTuple<Out<I>...> out(Self self, Rest... rest, Out<I>... out) {
+    Op op(Form::out);
+    op.outputs = {out...};
+    Body::run(op, self, rest...);
+    op.finish();
+    return OneOrTuple<Out<I>...>(out...);
+  }
+};
+
+}  // namespace detail
+
+// The functional, in-place and out= forms of an op, as the dispatcher calls them. Body::run(op, arguments...) takes a
+// Structured and the op's own arguments, calls op.meta(...) and computes op.outputs.
+template <class Body, class Run = decltype(&Body::run)>
+struct Forms;
+
+template <class Body, class Op, class... Args>
+struct Forms<Body, void (*)(Op&, Args...)>
+    : detail::FormsWith<Body, Op, std::make_index_sequence<Op::kOutputs>, Args...> {};
+
+// The body of an op whose meta() takes the op's own arguments. Apply::run(op, arguments...) comes after it.
+template <class Meta, class Apply, size_t Outputs = 1, class Signature = decltype(&Meta::meta)>
+struct AfterMeta;
+
+template <class Meta, class Apply, size_t Outputs, class Result, class Base, class... Args>
+struct AfterMeta<Meta, Apply, Outputs, Result (Base::*)(Args...)> {
+  static void run(Structured<Meta, Outputs>& op, Args... args) {
+    op.meta(args...);
+    Apply::run(op, args...);
+  }
+};
+
+template <class Meta, class Apply, size_t Outputs = 1>
+using FormsOf = Forms<AfterMeta<Meta, Apply, Outputs>>;
 
 }  // namespace torch_webgpu

@@ -116,4 +116,14 @@ bool native(torch::Library& library, const std::string& name) {
   return true;
 }
 
+// Registers `name.overload`, `name_.overload` and `name.out_overload`, as far as PyTorch has them.
+template <class Op, DtypeSet Taken = kComputed>
+void register_forms(torch::Library& library, const std::string& name, const std::string& overload,
+                    const std::string& out_overload) {
+  const std::string suffix = overload.empty() ? "" : "." + overload;
+  native<&Op::functional, Taken>(library, name + suffix);
+  native<&Op::inplace, Taken>(library, name + "_" + suffix);
+  native<&Op::out, Taken>(library, name + "." + out_overload);
+}
+
 }  // namespace torch_webgpu

@@ -34,17 +34,6 @@ struct Index {
     }
     launch.run();
   }
-  static at::Tensor functional(const at::Tensor& self, const Indices& indices) {
-    Op op(Form::functional);
-    run(op, self, indices);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& self, const Indices& indices, at::Tensor& out) {
-    Op op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, indices);
-    return out;
-  }
 };
 
 // out[..., i, ...] = self[..., index, ...] along `dim`; the index has the output's strides or is a vector.
@@ -69,18 +58,6 @@ struct Gather {
     const at::Tensor places = at_least_1d(index), source = at_least_1d(self);
     read_along(kGather, at_least_1d(op.outputs[0]), source, at::maybe_wrap_dim(dim, source.dim()), places,
                places.strides());
-  }
-  static at::Tensor functional(const at::Tensor& self, int64_t dim, const at::Tensor& index, bool sparse_grad) {
-    Op op(Form::functional);
-    run(op, self, dim, index, sparse_grad);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& self, int64_t dim, const at::Tensor& index, bool sparse_grad,
-                         at::Tensor& out) {
-    Op op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, dim, index, sparse_grad);
-    return out;
   }
 };
 
@@ -143,10 +120,10 @@ at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&Index::functional, kAny>(library, "index.Tensor");
-  native<&Index::out, kAny>(library, "index.Tensor_out");
-  native<&Gather::functional, kAny>(library, "gather");
-  native<&Gather::out, kAny>(library, "gather.out");
+  native<&Forms<Index>::functional, kAny>(library, "index.Tensor");
+  native<&Forms<Index>::out, kAny>(library, "index.Tensor_out");
+  native<&Forms<Gather>::functional, kAny>(library, "gather");
+  native<&Forms<Gather>::out, kAny>(library, "gather.out");
   native<&index_select, kAny>(library, "index_select");
   native<&index_select_out, kAny>(library, "index_select.out");
   native<&take, kAny>(library, "take");

@@ -75,26 +75,6 @@ struct Along<Meta, Apply, Result (Base::*)(const at::Tensor&, int64_t, const at:
     const int64_t wrapped = op.meta(self, dim, index, source, rest...).dim;
     Apply(self, op.outputs[0], wrapped, index, source, rest...);
   }
-  static at::Tensor functional(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
-                               Rest... rest) {
-    Structured<Meta> op(Form::functional);
-    run(op, self, dim, index, source, rest...);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& inplace(at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
-                             Rest... rest) {
-    Structured<Meta> op(Form::inplace);
-    op.outputs[0] = self;
-    run(op, self, dim, index, source, rest...);
-    return self;
-  }
-  static at::Tensor& out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
-                         Rest... rest, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, dim, index, source, rest...);
-    return out;
-  }
 };
 
 at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& indices, int64_t rows,
@@ -126,16 +106,12 @@ at::Tensor& embedding_renorm_(at::Tensor& self, const at::Tensor& indices, doubl
   return self.index_copy_(0, places, at::where(norms.gt(max_norm), rows.mul(scale), rows));
 }
 
-using IndexAdd = Along<at::meta::structured_index_add, &index_add>;
-using IndexReduce = Along<at::meta::structured_index_reduce, &index_reduce>;
+using IndexAdd = Forms<Along<at::meta::structured_index_add, &index_add>>;
+using IndexReduce = Forms<Along<at::meta::structured_index_reduce, &index_reduce>>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&IndexAdd::functional>(library, "index_add");
-  native<&IndexAdd::inplace>(library, "index_add_");
-  native<&IndexAdd::out>(library, "index_add.out");
-  native<&IndexReduce::functional>(library, "index_reduce");
-  native<&IndexReduce::inplace>(library, "index_reduce_");
-  native<&IndexReduce::out>(library, "index_reduce.out");
+  register_forms<IndexAdd>(library, "index_add", "", "out");
+  register_forms<IndexReduce>(library, "index_reduce", "", "out");
   native<&embedding_dense_backward>(library, "embedding_dense_backward");
   native<&embedding_renorm_>(library, "embedding_renorm_");
 }

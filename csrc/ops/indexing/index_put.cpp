@@ -242,24 +242,6 @@ struct IndexCopy {
     }
     write_along(kIndexCopy, target, wrapped, index, values);
   }
-  static at::Tensor functional(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source) {
-    Op op(Form::functional);
-    run(op, self, dim, index, source);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& inplace(at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source) {
-    Op op(Form::inplace);
-    op.outputs[0] = self;
-    run(op, self, dim, index, source);
-    return self;
-  }
-  static at::Tensor& out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
-                         at::Tensor& out) {
-    Op op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, dim, index, source);
-    return out;
-  }
 };
 
 at::Tensor& fill_along(at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
@@ -299,9 +281,7 @@ at::Tensor& index_fill_tensor_(at::Tensor& self, int64_t dim, const at::Tensor& 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&index_put_, kAny>(library, "_index_put_impl_");
   native<&put_, kAny>(library, "put_");
-  native<&IndexCopy::functional, kAny>(library, "index_copy");
-  native<&IndexCopy::inplace, kAny>(library, "index_copy_");
-  native<&IndexCopy::out, kAny>(library, "index_copy.out");
+  register_forms<Forms<IndexCopy>, kAny>(library, "index_copy", "", "out");
   native<&index_fill_scalar_, kAny>(library, "index_fill_.int_Scalar");
   native<&index_fill_tensor_, kAny>(library, "index_fill_.int_Tensor");
 }

@@ -114,44 +114,16 @@ struct Scatter<Meta, void (Base::*)(const at::Tensor&, int64_t, const at::Tensor
     if constexpr (std::is_same_v<Meta, at::meta::structured_scatter_add>) reduce.name = "add";
     scatter(self, dim, index, source_of(source), op.outputs[0], reduce.name, reduce.new_names, reduce.include_self);
   }
-  static at::Tensor functional(const at::Tensor& self, int64_t dim, const at::Tensor& index, From source,
-                               Rest... rest) {
-    Structured<Meta> op(Form::functional);
-    run(op, self, dim, index, source, rest...);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& inplace(at::Tensor& self, int64_t dim, const at::Tensor& index, From source, Rest... rest) {
-    Structured<Meta> op(Form::inplace);
-    op.outputs[0] = self;
-    run(op, self, dim, index, source, rest...);
-    return self;
-  }
-  static at::Tensor& out(const at::Tensor& self, int64_t dim, const at::Tensor& index, From source, Rest... rest,
-                         at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, dim, index, source, rest...);
-    return out;
-  }
 };
 
-template <class Op, DtypeSet Taken = kComputed>
-void register_scatter(torch::Library& library, const std::string& name, const std::string& overload,
-                      const std::string& out_overload) {
-  const std::string suffix = overload.empty() ? "" : "." + overload;
-  native<&Op::functional, Taken>(library, name + suffix);
-  native<&Op::inplace, Taken>(library, name + "_" + suffix);
-  native<&Op::out, Taken>(library, name + "." + out_overload);
-}
-
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  register_scatter<Scatter<at::meta::structured_scatter_src>, kAny>(library, "scatter", "src", "src_out");
-  register_scatter<Scatter<at::meta::structured_scatter_value>, kAny>(library, "scatter", "value", "value_out");
-  register_scatter<Scatter<at::meta::structured_scatter_reduce>>(library, "scatter", "reduce", "reduce_out");
-  register_scatter<Scatter<at::meta::structured_scatter_value_reduce>>(library, "scatter", "value_reduce",
-                                                                       "value_reduce_out");
-  register_scatter<Scatter<at::meta::structured_scatter_add>>(library, "scatter_add", "", "out");
-  register_scatter<Scatter<at::meta::structured_scatter_reduce_two>>(library, "scatter_reduce", "two", "two_out");
+  register_forms<Forms<Scatter<at::meta::structured_scatter_src>>, kAny>(library, "scatter", "src", "src_out");
+  register_forms<Forms<Scatter<at::meta::structured_scatter_value>>, kAny>(library, "scatter", "value", "value_out");
+  register_forms<Forms<Scatter<at::meta::structured_scatter_reduce>>>(library, "scatter", "reduce", "reduce_out");
+  register_forms<Forms<Scatter<at::meta::structured_scatter_value_reduce>>>(library, "scatter", "value_reduce",
+                                                                            "value_reduce_out");
+  register_forms<Forms<Scatter<at::meta::structured_scatter_add>>>(library, "scatter_add", "", "out");
+  register_forms<Forms<Scatter<at::meta::structured_scatter_reduce_two>>>(library, "scatter_reduce", "two", "two_out");
 }
 
 }  // namespace

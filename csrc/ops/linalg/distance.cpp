@@ -107,49 +107,37 @@ at::Tensor pdist_backward(const at::Tensor& grad, const at::Tensor& self, double
 
 constexpr PointwiseRow kCross = make_row("linalg_cross", "sub(mul(a, b), mul(c, d))");
 
-using CrossMeta = Structured<at::meta::structured_linalg_cross>;
-
-void cross(CrossMeta& op, const at::Tensor& self, const at::Tensor& other, int64_t dim) {
-  op.meta(self, other, dim);
-  const at::Tensor& out = op.outputs[0];
-  const at::Tensor a = self.expand(out.sizes()), b = other.expand(out.sizes());
-  const bool shared = buffer_of(out) == buffer_of(a) || buffer_of(out) == buffer_of(b);
-  const at::Tensor result = shared ? empty_tensor(out.sizes(), {}, out.scalar_type()) : out;
-  for (int64_t i = 0; i < 3; ++i) {
-    const int64_t next = (i + 1) % 3, last = (i + 2) % 3;
-    auto iterator = at::TensorIteratorConfig()
-                        .add_owned_output(result.select(dim, i))
-                        .add_owned_const_input(a.select(dim, next))
-                        .add_owned_const_input(b.select(dim, last))
-                        .add_owned_const_input(a.select(dim, last))
-                        .add_owned_const_input(b.select(dim, next))
-                        .resize_outputs(false)
-                        .build();
-    elementwise(iterator, kCross, out.scalar_type());
+struct Cross {
+  static void run(Structured<at::meta::structured_linalg_cross>& op, const at::Tensor& self, const at::Tensor& other,
+                  int64_t dim) {
+    op.meta(self, other, dim);
+    const at::Tensor& out = op.outputs[0];
+    const at::Tensor a = self.expand(out.sizes()), b = other.expand(out.sizes());
+    const bool shared = buffer_of(out) == buffer_of(a) || buffer_of(out) == buffer_of(b);
+    const at::Tensor result = shared ? empty_tensor(out.sizes(), {}, out.scalar_type()) : out;
+    for (int64_t i = 0; i < 3; ++i) {
+      const int64_t next = (i + 1) % 3, last = (i + 2) % 3;
+      auto iterator = at::TensorIteratorConfig()
+                          .add_owned_output(result.select(dim, i))
+                          .add_owned_const_input(a.select(dim, next))
+                          .add_owned_const_input(b.select(dim, last))
+                          .add_owned_const_input(a.select(dim, last))
+                          .add_owned_const_input(b.select(dim, next))
+                          .resize_outputs(false)
+                          .build();
+      elementwise(iterator, kCross, out.scalar_type());
+    }
+    if (shared) out.copy_(result);
   }
-  if (shared) out.copy_(result);
-}
-
-at::Tensor linalg_cross(const at::Tensor& self, const at::Tensor& other, int64_t dim) {
-  CrossMeta op(Form::functional);
-  cross(op, self, other, dim);
-  return op.outputs[0];
-}
-
-at::Tensor& linalg_cross_out(const at::Tensor& self, const at::Tensor& other, int64_t dim, at::Tensor& out) {
-  CrossMeta op(Form::out);
-  op.outputs[0] = out;
-  cross(op, self, other, dim);
-  return out;
-}
+};
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&cdist_forward>(library, "_cdist_forward");
   native<&cdist_backward>(library, "_cdist_backward");
   native<&pdist_forward>(library, "_pdist_forward");
   native<&pdist_backward>(library, "_pdist_backward");
-  native<&linalg_cross>(library, "linalg_cross");
-  native<&linalg_cross_out>(library, "linalg_cross.out");
+  native<&Forms<Cross>::functional>(library, "linalg_cross");
+  native<&Forms<Cross>::out>(library, "linalg_cross.out");
 }
 
 }  // namespace

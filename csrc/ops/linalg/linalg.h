@@ -49,48 +49,24 @@ struct Proxied final : Structured<Op, Outputs> {
   std::array<at::Tensor, Outputs> given;
 };
 
-// The forms of an op whose implementation in PyTorch consists of other ops and of stubs, and runs on any device that
+// The body of an op whose implementation in PyTorch consists of other ops and of stubs, and runs on any device that
 // has those. Op is at::native::structured_<op>_out.
 template <class Op, class Meta = decltype(&Op::meta), class Impl = decltype(&Op::impl)>
 struct Composed;
 
 template <class Op, class Base, class... Args, class... All>
 struct Composed<Op, void (Base::*)(Args...), void (Op::*)(All...)> {
-  static constexpr size_t kOutputs = sizeof...(All) - sizeof...(Args);
-  template <size_t>
-  using Result = at::Tensor;
-  template <size_t>
-  using Out = at::Tensor&;
-  template <class... T>
-  using OneOrTuple = std::conditional_t<sizeof...(T) == 1, std::tuple_element_t<0, std::tuple<T...>>, std::tuple<T...>>;
-
-  template <class Indices>
-  struct Forms;
-  template <size_t... I>
-  struct Forms<std::index_sequence<I...>> {
-    static OneOrTuple<Result<I>...> functional(Args... args) {
-      Proxied<Op, kOutputs> op(Form::functional);
-      op.meta(args...);
-      op.impl(args..., op.outputs[I]...);
-      return {op.outputs[I]...};
-    }
-    static OneOrTuple<Out<I>...> out(Args... args, Out<I>... out) {
-      Proxied<Op, kOutputs> op(Form::out);
-      op.outputs = {out...};
-      op.meta(args...);
-      op.impl(args..., op.outputs[I]...);
-      op.finish();
-      return OneOrTuple<Out<I>...>(out...);
-    }
-  };
-  using Registered = Forms<std::make_index_sequence<kOutputs>>;
+  static void run(Proxied<Op, sizeof...(All) - sizeof...(Args)>& op, Args... args) {
+    op.meta(args...);
+    std::apply([&](const auto&... outputs) { op.impl(args..., outputs...); }, op.outputs);
+  }
 };
 
-#define COMPOSED(name, out_overload)                                         \
-  {                                                                          \
-    using Forms = Composed<at::native::structured_##name##_out>::Registered; \
-    native<&Forms::functional>(library, #name);                              \
-    native<&Forms::out>(library, #name "." #out_overload);                   \
+#define COMPOSED(name, out_overload)                                 \
+  {                                                                  \
+    using Op = Forms<Composed<at::native::structured_##name##_out>>; \
+    native<&Op::functional>(library, #name);                         \
+    native<&Op::out>(library, #name "." #out_overload);              \
   }
 
 }  // namespace torch_webgpu

@@ -138,21 +138,6 @@ struct Forward {
     op.meta(self, target, reference(weight), reduction, ignored);
     forward(self, target, value_of(weight), reduction, ignored, op.outputs[0], op.outputs[1]);
   }
-  static std::tuple<at::Tensor, at::Tensor> functional(const at::Tensor& self, const at::Tensor& target,
-                                                       const OptionalTensor& weight, int64_t reduction,
-                                                       int64_t ignored) {
-    Op op(Form::functional);
-    run(op, self, target, weight, reduction, ignored);
-    return {op.outputs[0], op.outputs[1]};
-  }
-  static std::tuple<at::Tensor&, at::Tensor&> out(const at::Tensor& self, const at::Tensor& target,
-                                                  const OptionalTensor& weight, int64_t reduction, int64_t ignored,
-                                                  at::Tensor& output, at::Tensor& total_weight) {
-    Op op(Form::out);
-    op.outputs = {output, total_weight};
-    run(op, self, target, weight, reduction, ignored);
-    return {output, total_weight};
-  }
 };
 
 struct Backward {
@@ -161,21 +146,6 @@ struct Backward {
                   const OptionalTensor& weight, int64_t reduction, int64_t ignored, const at::Tensor& total_weight) {
     op.meta(grad, self, target, reference(weight), reduction, ignored, total_weight);
     backward(grad, self, target, value_of(weight), reduction, ignored, total_weight, op.outputs[0]);
-  }
-  static at::Tensor functional(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
-                               const OptionalTensor& weight, int64_t reduction, int64_t ignored,
-                               const at::Tensor& total_weight) {
-    Op op(Form::functional);
-    run(op, grad, self, target, weight, reduction, ignored, total_weight);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
-                         const OptionalTensor& weight, int64_t reduction, int64_t ignored,
-                         const at::Tensor& total_weight, at::Tensor& grad_input) {
-    Op op(Form::out);
-    op.outputs[0] = grad_input;
-    run(op, grad, self, target, weight, reduction, ignored, total_weight);
-    return grad_input;
   }
 };
 
@@ -232,10 +202,10 @@ at::Tensor images_backward(const at::Tensor& grad, const at::Tensor& self, const
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&Forward::functional>(library, "nll_loss_forward");
-  native<&Forward::out>(library, "nll_loss_forward.output");
-  native<&Backward::functional>(library, "nll_loss_backward");
-  native<&Backward::out>(library, "nll_loss_backward.grad_input");
+  native<&Forms<Forward>::functional>(library, "nll_loss_forward");
+  native<&Forms<Forward>::out>(library, "nll_loss_forward.output");
+  native<&Forms<Backward>::functional>(library, "nll_loss_backward");
+  native<&Forms<Backward>::out>(library, "nll_loss_backward.grad_input");
   native<&images>(library, "nll_loss2d_forward");
   native<&images_out>(library, "nll_loss2d_forward.output");
   native<&images_backward>(library, "nll_loss2d_backward");

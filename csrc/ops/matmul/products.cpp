@@ -60,39 +60,18 @@ struct Batches {
   }
 };
 
-using MM = Forms<at::meta::structured_mm, Matrices>;
-using AddMM = Forms<at::meta::structured_addmm, Matrices>;
-using BMM = Forms<at::meta::structured_bmm, Batches>;
+using MM = FormsOf<at::meta::structured_mm, Matrices>;
+using AddMM = FormsOf<at::meta::structured_addmm, Matrices>;
+using BMM = FormsOf<at::meta::structured_bmm, Batches>;
 
 // PyTorch's meta function copies the summand into the result unless beta is 0, which this op does not need.
 struct BAddBMM {
-  using Meta = Structured<at::meta::structured_baddbmm>;
-  static void run(Meta& op, const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                  const at::Scalar& alpha) {
+  static void run(Structured<at::meta::structured_baddbmm>& op, const at::Tensor& c, const at::Tensor& a,
+                  const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
     op.meta(c, a, b, 0, alpha);
     const at::Tensor& out = op.outputs[0];
     check_batches(out, a, b);
     matmul(is_small(out, a) ? "baddbmm" : kMatrix, out, a, b, addend(c, out, beta), alpha, beta);
-  }
-  static at::Tensor functional(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                               const at::Scalar& alpha) {
-    Meta op(Form::functional);
-    run(op, c, a, b, beta, alpha);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& inplace(at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                             const at::Scalar& alpha) {
-    Meta op(Form::inplace);
-    op.outputs[0] = c;
-    run(op, c, a, b, beta, alpha);
-    return c;
-  }
-  static at::Tensor& out(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                         const at::Scalar& alpha, at::Tensor& out) {
-    Meta op(Form::out);
-    op.outputs[0] = out;
-    run(op, c, a, b, beta, alpha);
-    return out;
   }
 };
 
@@ -110,7 +89,7 @@ struct Activated {
     if (!fused) use_gelu ? at::gelu_(const_cast<at::Tensor&>(out)) : at::relu_(const_cast<at::Tensor&>(out));
   }
 };
-using AddMMActivation = Forms<at::meta::structured__addmm_activation, Activated>;
+using AddMMActivation = FormsOf<at::meta::structured__addmm_activation, Activated>;
 
 // A vector is a matrix of one column.
 struct Vector {
@@ -126,7 +105,7 @@ struct Vector {
            alpha, beta);
   }
 };
-using AddMV = Forms<at::meta::structured_addmv, Vector>;
+using AddMV = FormsOf<at::meta::structured_addmv, Vector>;
 
 bool is_half(const at::Tensor& x) { return at::isReducedFloatingType(x.scalar_type()); }
 
@@ -221,7 +200,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   register_forms<MM>(library, "mm", "", "out");
   register_forms<AddMM>(library, "addmm", "", "out");
   register_forms<BMM>(library, "bmm", "", "out");
-  register_forms<BAddBMM>(library, "baddbmm", "", "out");
+  register_forms<Forms<BAddBMM>>(library, "baddbmm", "", "out");
   register_forms<AddMV>(library, "addmv", "", "out");
   native<&AddMMActivation::functional>(library, "_addmm_activation");
   native<&AddMMActivation::out>(library, "_addmm_activation.out");

@@ -217,7 +217,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   STUB(       hardtanh_backward_stub,          "select(a, 0.0, le(b, s0) || ge(b, s1))", kFloats, nullptr)
   STUB(       mish_backward_stub,              "mish_backward(a, b)", kFloats, "activation")
   {
-    using Op = Forms<at::meta::structured_logit_backward, LogitBackward>;
+    using Op = FormsOf<at::meta::structured_logit_backward, LogitBackward>;
     register_forms<Op>(library, "logit_backward", "", "grad_input");
   }
   at::native::logit_stub.set_privateuse1_dispatch_ptr(&logit);

@@ -171,11 +171,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
     register_forms<Op>(library, "pow", "Tensor_Tensor", "Tensor_Tensor_out");
     native<&Op::inplace>(library, "pow_.Tensor");
   }
-  register_forms<Forms<at::meta::structured_div_Tensor_mode, Divide>>(library, "div", "Tensor_mode", "out_mode");
+  register_forms<FormsOf<at::meta::structured_div_Tensor_mode, Divide>>(library, "div", "Tensor_mode", "out_mode");
   list_formula("gcd", kGcd[0]);
   list_formula("lcm", kLcm[0]);
-  register_forms<Forms<at::meta::structured_gcd, CommonFactor<kGcd>>>(library, "gcd", "", "out");
-  register_forms<Forms<at::meta::structured_lcm, CommonFactor<kLcm>>>(library, "lcm", "", "out");
+  register_forms<FormsOf<at::meta::structured_gcd, CommonFactor<kGcd>>>(library, "gcd", "", "out");
+  register_forms<FormsOf<at::meta::structured_lcm, CommonFactor<kLcm>>>(library, "lcm", "", "out");
   NATIVE(     pow,       _Tensor_Scalar, Tensor_Scalar_out, pow_Tensor_Scalar_out)
   NATIVE(     round,     _decimals, decimals_out, round_decimals_out)
   NATIVE(     nextafter, ,         out,          nextafter_out)
@@ -199,9 +199,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&at::native::conj_physical_out>(library, "conj_physical.out");
   native<&at::native::isnan, kStored>(library, "isnan");
 
-  native<&Forms<at::meta::structured_pow_Scalar, PowerOfNumber>::functional>(library, "pow.Scalar");
-  native<&Forms<at::meta::structured_pow_Scalar, PowerOfNumber>::out>(library, "pow.Scalar_out");
-  native<&Forms<at::native::structured_pow_Tensor_Scalar_out, Native>::inplace>(library, "pow_.Scalar");
+  native<&FormsOf<at::meta::structured_pow_Scalar, PowerOfNumber>::functional>(library, "pow.Scalar");
+  native<&FormsOf<at::meta::structured_pow_Scalar, PowerOfNumber>::out>(library, "pow.Scalar_out");
+  native<&FormsOf<at::native::structured_pow_Tensor_Scalar_out, Native>::inplace>(library, "pow_.Scalar");
   native<&scale>(library, "ldexp.Tensor");
   native<&scale_>(library, "ldexp_");
   native<&scale_out>(library, "ldexp.out");

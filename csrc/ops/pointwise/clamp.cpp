@@ -18,52 +18,39 @@ constexpr PointwiseRow kTensors = make_row("clamp", "min(max(a, b), c)", kNoBool
 constexpr PointwiseRow kTensorMin = make_row("clamp", "max(a, b)");
 constexpr PointwiseRow kTensorMax = make_row("clamp", "min(a, b)");
 
-void run(Structured<ScalarMeta>& op, const at::Tensor& self, const OptionalScalar& min, const OptionalScalar& max) {
-  const auto reference = [](const OptionalScalar& bound) {
-    return bound ? at::OptionalScalarRef(*bound) : at::OptionalScalarRef();
-  };
-  op.meta(self, reference(min), reference(max));
-  const PointwiseRow& row = min && max ? kScalars : min ? kScalarMin : kScalarMax;
-  const auto bound = [&](const OptionalScalar& given) { return taken(row, op.common_dtype(), given.value_or(0)); };
-  const at::Scalar low = bound(min), high = bound(max);
-  if (min && max) return elementwise(op, row, op.common_dtype(), {&low, &high});
-  elementwise(op, row, op.common_dtype(), {min ? &low : &high});
-}
-
-void run(Structured<TensorMeta>& op, const at::Tensor& self, const OptionalTensor& min, const OptionalTensor& max) {
-  const auto reference = [](const OptionalTensor& bound) {
-    return bound && bound->defined() ? at::OptionalTensorRef(*bound) : at::OptionalTensorRef();
-  };
-  const auto low = reference(min), high = reference(max);
-  op.meta(self, low, high);
-  const PointwiseRow& row = low.has_value() && high.has_value() ? kTensors : low.has_value() ? kTensorMin : kTensorMax;
-  elementwise(op, row, op.common_dtype());
-}
-
-template <class Meta, class Bound>
-struct Clamp {
-  static at::Tensor functional(const at::Tensor& self, const Bound& min, const Bound& max) {
-    Structured<Meta> op(Form::functional);
-    run(op, self, min, max);
-    return op.outputs[0];
+struct ScalarClamp {
+  static void run(Structured<ScalarMeta>& op, const at::Tensor& self, const OptionalScalar& min,
+                  const OptionalScalar& max) {
+    const auto reference = [](const OptionalScalar& bound) {
+      return bound ? at::OptionalScalarRef(*bound) : at::OptionalScalarRef();
+    };
+    op.meta(self, reference(min), reference(max));
+    const PointwiseRow& row = min && max ? kScalars : min ? kScalarMin : kScalarMax;
+    const auto bound = [&](const OptionalScalar& given) { return taken(row, op.common_dtype(), given.value_or(0)); };
+    const at::Scalar low = bound(min), high = bound(max);
+    if (min && max) return elementwise(op, row, op.common_dtype(), {&low, &high});
+    elementwise(op, row, op.common_dtype(), {min ? &low : &high});
   }
-  static at::Tensor& inplace(at::Tensor& self, const Bound& min, const Bound& max) {
-    Structured<Meta> op(Form::inplace);
-    op.outputs[0] = self;
-    run(op, self, min, max);
-    return self;
-  }
-  static at::Tensor& out(const at::Tensor& self, const Bound& min, const Bound& max, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, min, max);
-    return out;
+};
+
+struct TensorClamp {
+  static void run(Structured<TensorMeta>& op, const at::Tensor& self, const OptionalTensor& min,
+                  const OptionalTensor& max) {
+    const auto reference = [](const OptionalTensor& bound) {
+      return bound && bound->defined() ? at::OptionalTensorRef(*bound) : at::OptionalTensorRef();
+    };
+    const auto low = reference(min), high = reference(max);
+    op.meta(self, low, high);
+    const PointwiseRow& row = low.has_value() && high.has_value() ? kTensors
+                              : low.has_value()                   ? kTensorMin
+                                                                  : kTensorMax;
+    elementwise(op, row, op.common_dtype());
   }
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  register_forms<Clamp<ScalarMeta, OptionalScalar>>(library, "clamp", "", "out");
-  register_forms<Clamp<TensorMeta, OptionalTensor>>(library, "clamp", "Tensor", "Tensor_out");
+  register_forms<Forms<ScalarClamp>>(library, "clamp", "", "out");
+  register_forms<Forms<TensorClamp>>(library, "clamp", "Tensor", "Tensor_out");
 }
 
 }  // namespace

@@ -62,17 +62,6 @@ struct Polygamma {
     const at::Scalar order(static_cast<double>(n + 1)), factor((n % 2 ? 1 : -1) * std::tgamma(n + 1.0));
     elementwise(op, kPolygamma, op.common_dtype(), {&order, &factor});
   }
-  static at::Tensor functional(int64_t n, const at::Tensor& self) {
-    Structured<Meta> op(Form::functional);
-    run(op, n, self);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(int64_t n, const at::Tensor& self, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, n, self);
-    return out;
-  }
 };
 
 #define SPECIAL(name, formula, file)                                                        \
@@ -141,8 +130,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   SPECIAL( special_legendre_polynomial_p,              "legendre_p(a, b)",                      "polynomials")
   native<&mvlgamma_out>(library, "mvlgamma.out");
   at::native::kaiser_window_stub.set_privateuse1_dispatch_ptr(&kaiser_window);
-  native<&Polygamma::functional>(library, "polygamma");
-  native<&Polygamma::out>(library, "polygamma.out");
+  native<&Forms<Polygamma>::functional>(library, "polygamma");
+  native<&Forms<Polygamma>::out>(library, "polygamma.out");
 }
 // clang-format on
 

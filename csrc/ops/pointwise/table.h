@@ -62,36 +62,6 @@ void elementwise_of(at::TensorIteratorBase& iterator, const PointwiseRow& row, a
 
 }  // namespace detail
 
-// The functional, in-place and out forms of a structured op. Meta is at::meta::structured_<op>, whose meta() gives the
-// signatures; Body runs once that has been called.
-template <class Meta, class Body, class Signature = decltype(&Meta::meta)>
-struct Forms;
-
-template <class Meta, class Body, class Base, class Self, class... Rest>
-struct Forms<Meta, Body, void (Base::*)(Self, Rest...)> {
-  static void run(Structured<Meta>& op, Self self, Rest... rest) {
-    op.meta(self, rest...);
-    Body::run(op, self, rest...);
-  }
-  static at::Tensor functional(Self self, Rest... rest) {
-    Structured<Meta> op(Form::functional);
-    run(op, self, rest...);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& inplace(at::Tensor& self, Rest... rest) {
-    Structured<Meta> op(Form::inplace);
-    op.outputs[0] = self;
-    run(op, self, rest...);
-    return self;
-  }
-  static at::Tensor& out(Self self, Rest... rest, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, rest...);
-    return out;
-  }
-};
-
 // One formula, or one chosen by the op's arguments.
 template <const PointwiseRow& Row>
 struct Formula {
@@ -116,7 +86,7 @@ struct Native {
 };
 
 template <class Meta, const PointwiseRow& Row>
-using Pointwise = Forms<Meta, Formula<Row>>;
+using Pointwise = FormsOf<Meta, Formula<Row>>;
 
 // The kernel of a stub, by which PyTorch's own implementation of an op reaches its device. Takes the stub's pointer
 // type.
@@ -150,16 +120,6 @@ struct Unary {
   static at::Tensor& inplace(at::Tensor& self) { return out(self, self); }
 };
 
-// Registers `name.overload`, `name_.overload` and `name.out_overload`, as far as PyTorch has them.
-template <class Op, DtypeSet Taken = kComputed>
-void register_forms(torch::Library& library, const std::string& name, const std::string& overload,
-                    const std::string& out_overload) {
-  const std::string suffix = overload.empty() ? "" : "." + overload;
-  native<&Op::functional, Taken>(library, name + suffix);
-  native<&Op::inplace, Taken>(library, name + "_" + suffix);
-  native<&Op::out, Taken>(library, name + "." + out_overload);
-}
-
 // The dtypes that a row takes, by its flags.
 constexpr DtypeSet taken_by(uint16_t flags) {
   constexpr DtypeSet with_double = kComputed | set_of({at::kDouble});
@@ -186,13 +146,13 @@ constexpr DtypeSet taken_by(uint16_t flags) {
 // The formula depends on an argument: `choose` takes them all and returns a row.
 #define CHOICE(name, overload, out_overload, choose)                                               \
   {                                                                                                \
-    using Op = Forms<at::meta::structured_##name##overload, Choice<choose>>;                       \
+    using Op = FormsOf<at::meta::structured_##name##overload, Choice<choose>>;                       \
     register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
   }
 // PyTorch's own implementation; `implementation` is what follows structured_ in its name.
 #define NATIVE(name, overload, out_overload, implementation)                                       \
   {                                                                                                \
-    using Op = Forms<at::native::structured_##implementation, Native>;                             \
+    using Op = FormsOf<at::native::structured_##implementation, Native>;                             \
     register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
   }
 #define STUB(stub, formula, flags, file)                                                               \

@@ -36,18 +36,6 @@ struct Pair {
     }
     reduce(Row, self, at::IntArrayRef(dims), keepdim, op.outputs[0], self.scalar_type(), op.outputs[1]);
   }
-  static std::tuple<at::Tensor, at::Tensor> functional(const at::Tensor& self, Dim dim, bool keepdim) {
-    Op op(Form::functional);
-    run(op, self, dim, keepdim);
-    return {std::move(op.outputs[0]), std::move(op.outputs[1])};
-  }
-  static std::tuple<at::Tensor&, at::Tensor&> out(const at::Tensor& self, Dim dim, bool keepdim, at::Tensor& first,
-                                                  at::Tensor& second) {
-    Op op(Form::out);
-    op.outputs = {first, second};
-    run(op, self, dim, keepdim);
-    return {first, second};
-  }
 };
 
 template <const ReduceRow& Row>
@@ -69,9 +57,9 @@ struct Whole {
   }
 };
 
-using MaxDim = Pair<at::meta::structured_max_dim, kMaxDim, int64_t>;
-using MinDim = Pair<at::meta::structured_min_dim, kMinDim, int64_t>;
-using Aminmax = Pair<at::meta::structured_aminmax, kAminmax, std::optional<int64_t>>;
+using MaxDim = Forms<Pair<at::meta::structured_max_dim, kMaxDim, int64_t>>;
+using MinDim = Forms<Pair<at::meta::structured_min_dim, kMinDim, int64_t>>;
+using Aminmax = Forms<Pair<at::meta::structured_aminmax, kAminmax, std::optional<int64_t>>>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&Whole<kMaxAll>::functional>(library, "max");

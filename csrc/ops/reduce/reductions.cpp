@@ -62,17 +62,6 @@ struct Reduction<Meta, Row, Compute, void (Base::*)(const at::Tensor&, Rest...)>
     (collect(dims, keepdim, rest), ...);
     reduce(Row, self, dims.empty() ? DimList() : DimList(dims), keepdim, output, Compute(self, output));
   }
-  static at::Tensor functional(const at::Tensor& self, Rest... rest) {
-    Structured<Meta> op(Form::functional);
-    run(op, self, rest...);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& self, Rest... rest, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, rest...);
-    return out;
-  }
 
  private:
   using Collected = c10::SmallVector<int64_t, 8>;
@@ -138,7 +127,7 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
 
 #define REDUCTION(name, overload, out_overload, row, compute)                                        \
   {                                                                                                  \
-    using Op = Reduction<at::meta::structured_##name##overload, row, compute>;                       \
+    using Op = Forms<Reduction<at::meta::structured_##name##overload, row, compute>>;                \
     const std::string full = sizeof(#overload) > 1 ? #name "." + std::string(&#overload[1]) : #name; \
     native<&Op::functional>(library, full);                                                          \
     native<&Op::out>(library, #name "." #out_overload);                                              \

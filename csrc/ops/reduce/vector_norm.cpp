@@ -52,19 +52,6 @@ struct VectorNorm {
     op.meta(self, order, dims, keepdim, dtype);
     norm(self, order.toDouble(), dims.value_or(at::IntArrayRef()), keepdim, op.outputs[0]);
   }
-  static at::Tensor functional(const at::Tensor& self, const at::Scalar& order, DimList dims, bool keepdim,
-                               Dtype dtype) {
-    Op op(Form::functional);
-    run(op, self, order, dims, keepdim, dtype);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& self, const at::Scalar& order, DimList dims, bool keepdim, Dtype dtype,
-                         at::Tensor& out) {
-    Op op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, order, dims, keepdim, dtype);
-    return out;
-  }
 };
 
 // torch.norm of a list of dimensions; with a dtype as its last argument, or without.
@@ -76,19 +63,6 @@ struct Norm {
                   Given... dtype) {
     op.meta(self, order ? at::OptionalScalarRef(&*order) : at::OptionalScalarRef(), dims, keepdim, dtype...);
     norm(self, order.value_or(2).toDouble(), dims, keepdim, op.outputs[0]);
-  }
-  static at::Tensor functional(const at::Tensor& self, const Order& order, at::IntArrayRef dims, bool keepdim,
-                               Given... dtype) {
-    Op op(Form::functional);
-    run(op, self, order, dims, keepdim, dtype...);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& self, const Order& order, at::IntArrayRef dims, bool keepdim, Given... dtype,
-                         at::Tensor& out) {
-    Op op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, order, dims, keepdim, dtype...);
-    return out;
   }
 };
 
@@ -110,39 +84,19 @@ struct Renorm {
     at::Tensor out = op.outputs[0];
     at::mul_out(out, self, factor);
   }
-  static at::Tensor functional(const at::Tensor& self, const at::Scalar& p, int64_t dim, const at::Scalar& maxnorm) {
-    Op op(Form::functional);
-    run(op, self, p, dim, maxnorm);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& inplace(at::Tensor& self, const at::Scalar& p, int64_t dim, const at::Scalar& maxnorm) {
-    Op op(Form::inplace);
-    op.outputs[0] = self;
-    run(op, self, p, dim, maxnorm);
-    return self;
-  }
-  static at::Tensor& out(const at::Tensor& self, const at::Scalar& p, int64_t dim, const at::Scalar& maxnorm,
-                         at::Tensor& out) {
-    Op op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, p, dim, maxnorm);
-    return out;
-  }
 };
 
-using NormDims = Norm<at::meta::structured_norm_ScalarOpt_dim>;
-using NormDimsDtype = Norm<at::meta::structured_norm_ScalarOpt_dim_dtype, at::ScalarType>;
+using NormDims = Forms<Norm<at::meta::structured_norm_ScalarOpt_dim>>;
+using NormDimsDtype = Forms<Norm<at::meta::structured_norm_ScalarOpt_dim_dtype, at::ScalarType>>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&VectorNorm::functional>(library, "linalg_vector_norm");
-  native<&VectorNorm::out>(library, "linalg_vector_norm.out");
+  native<&Forms<VectorNorm>::functional>(library, "linalg_vector_norm");
+  native<&Forms<VectorNorm>::out>(library, "linalg_vector_norm.out");
   native<&NormDims::functional>(library, "norm.ScalarOpt_dim");
   native<&NormDims::out>(library, "norm.out");
   native<&NormDimsDtype::functional>(library, "norm.ScalarOpt_dim_dtype");
   native<&NormDimsDtype::out>(library, "norm.dtype_out");
-  native<&Renorm::functional>(library, "renorm");
-  native<&Renorm::inplace>(library, "renorm_");
-  native<&Renorm::out>(library, "renorm.out");
+  register_forms<Forms<Renorm>>(library, "renorm", "", "out");
 }
 
 }  // namespace

@@ -147,17 +147,6 @@ struct Forward {
     TORCH_CHECK(!half_to_float, "softmax with half to float conversion is not supported on CPU");
     softmax(Kind, kName, {op.outputs[0], self}, dim);
   }
-  static at::Tensor functional(const at::Tensor& self, int64_t dim, bool half_to_float) {
-    Structured<Meta> op(Form::functional);
-    run(op, self, dim, half_to_float);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& self, int64_t dim, bool half_to_float, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, dim, half_to_float);
-    return out;
-  }
 };
 
 template <class Meta, SoftmaxKind Kind>
@@ -170,25 +159,13 @@ struct Backward {
     op.meta(grad, output, dim, input_dtype);
     softmax(Kind, kName, {op.outputs[0], grad, output}, dim);
   }
-  static at::Tensor functional(const at::Tensor& grad, const at::Tensor& output, int64_t dim,
-                               at::ScalarType input_dtype) {
-    Structured<Meta> op(Form::functional);
-    run(op, grad, output, dim, input_dtype);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& grad, const at::Tensor& output, int64_t dim, at::ScalarType input_dtype,
-                         at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, grad, output, dim, input_dtype);
-    return out;
-  }
 };
 
-using Softmax = Forward<at::meta::structured__softmax, SoftmaxKind::softmax>;
-using LogSoftmax = Forward<at::meta::structured__log_softmax, SoftmaxKind::log_softmax>;
-using SoftmaxBackward = Backward<at::meta::structured__softmax_backward_data, SoftmaxKind::softmax_backward>;
-using LogSoftmaxBackward = Backward<at::meta::structured__log_softmax_backward_data, SoftmaxKind::log_softmax_backward>;
+using Softmax = Forms<Forward<at::meta::structured__softmax, SoftmaxKind::softmax>>;
+using LogSoftmax = Forms<Forward<at::meta::structured__log_softmax, SoftmaxKind::log_softmax>>;
+using SoftmaxBackward = Forms<Backward<at::meta::structured__softmax_backward_data, SoftmaxKind::softmax_backward>>;
+using LogSoftmaxBackward =
+    Forms<Backward<at::meta::structured__log_softmax_backward_data, SoftmaxKind::log_softmax_backward>>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&Softmax::functional>(library, "_softmax");

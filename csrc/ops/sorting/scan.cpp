@@ -173,23 +173,6 @@ struct Scan {
       scan(Row, self, dim, output, {});
     }
   }
-  static at::Tensor functional(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType> dtype) {
-    Structured<Meta> op(Form::functional);
-    run(op, self, dim, dtype);
-    return op.outputs[0];
-  }
-  static at::Tensor& inplace(at::Tensor& self, int64_t dim, std::optional<at::ScalarType> dtype) {
-    Structured<Meta> op(Form::inplace);
-    op.outputs[0] = self;
-    run(op, self, dim, dtype);
-    return self;
-  }
-  static at::Tensor& out(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType> dtype, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, dim, dtype);
-    return out;
-  }
 };
 
 template <const ScanRow& Row>
@@ -212,14 +195,10 @@ at::Tensor logcumsumexp(const at::Tensor& self, int64_t dim) {
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  using Cumsum = Scan<at::meta::structured_cumsum, kCumsum>;
-  using Cumprod = Scan<at::meta::structured_cumprod, kCumprod>;
-  native<&Cumsum::functional>(library, "cumsum");
-  native<&Cumsum::inplace>(library, "cumsum_");
-  native<&Cumsum::out>(library, "cumsum.out");
-  native<&Cumprod::functional>(library, "cumprod");
-  native<&Cumprod::inplace>(library, "cumprod_");
-  native<&Cumprod::out>(library, "cumprod.out");
+  using Cumsum = Forms<Scan<at::meta::structured_cumsum, kCumsum>>;
+  using Cumprod = Forms<Scan<at::meta::structured_cumprod, kCumprod>>;
+  register_forms<Cumsum>(library, "cumsum", "", "out");
+  register_forms<Cumprod>(library, "cumprod", "", "out");
   native<&extremum<kCummax>>(library, "_cummax_helper");
   native<&extremum<kCummin>>(library, "_cummin_helper");
   native<&logcumsumexp>(library, "_logcumsumexp");

@@ -118,32 +118,31 @@ void isin(const at::Tensor& given, const at::Tensor& tests, bool invert, const a
       .run();
 }
 
-at::Tensor& isin_tensors_out(const at::Tensor& elements, const at::Tensor& tests, bool assume_unique, bool invert,
-                             at::Tensor& out) {
-  Structured<at::meta::structured_isin_Tensor_Tensor> op(Form::out);
-  op.outputs[0] = out;
-  op.meta(elements, tests, assume_unique, invert);
-  isin(elements, tests, invert, out);
-  return out;
-}
+struct IsinTensors {
+  static void run(Structured<at::meta::structured_isin_Tensor_Tensor>& op, const at::Tensor& elements,
+                  const at::Tensor& tests, bool assume_unique, bool invert) {
+    op.meta(elements, tests, assume_unique, invert);
+    isin(elements, tests, invert, op.outputs[0]);
+  }
+};
 
-at::Tensor& isin_tensor_scalar_out(const at::Tensor& elements, const at::Scalar& test, bool assume_unique, bool invert,
-                                   at::Tensor& out) {
-  Structured<at::meta::structured_isin_Tensor_Scalar> op(Form::out);
-  op.outputs[0] = out;
-  op.meta(elements, test, assume_unique, invert);
-  return invert ? at::ne_out(out, elements, test) : at::eq_out(out, elements, test);
-}
+struct IsinNumber {
+  static void run(Structured<at::meta::structured_isin_Tensor_Scalar>& op, const at::Tensor& elements,
+                  const at::Scalar& test, bool assume_unique, bool invert) {
+    op.meta(elements, test, assume_unique, invert);
+    at::Tensor out = op.outputs[0];
+    invert ? at::ne_out(out, elements, test) : at::eq_out(out, elements, test);
+  }
+};
 
-at::Tensor& isin_scalar_tensor_out(const at::Scalar& element, const at::Tensor& tests, bool assume_unique, bool invert,
-                                   at::Tensor& out) {
-  Structured<at::meta::structured_isin_Scalar_Tensor> op(Form::out);
-  op.outputs[0] = out;
-  op.meta(element, tests, assume_unique, invert);
-  at::native::resize_output(out, {});  // the meta says {0}
-  isin(number(element), tests, invert, out);
-  return out;
-}
+struct NumberIsin {
+  static void run(Structured<at::meta::structured_isin_Scalar_Tensor>& op, const at::Scalar& element,
+                  const at::Tensor& tests, bool assume_unique, bool invert) {
+    op.meta(element, tests, assume_unique, invert);
+    at::native::resize_output(op.outputs[0], {});  // the meta says {0}
+    isin(number(element), tests, invert, op.outputs[0]);
+  }
+};
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&search>(library, "searchsorted.Tensor");
@@ -153,9 +152,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&search_buckets>(library, "bucketize.Tensor");
   native<&bucketize_out>(library, "bucketize.Tensor_out");
   native<&bucketize_scalar>(library, "bucketize.Scalar");
-  native<&isin_tensors_out>(library, "isin.Tensor_Tensor_out");
-  native<&isin_tensor_scalar_out>(library, "isin.Tensor_Scalar_out");
-  native<&isin_scalar_tensor_out>(library, "isin.Scalar_Tensor_out");
+  native<&Forms<IsinTensors>::out>(library, "isin.Tensor_Tensor_out");
+  native<&Forms<IsinNumber>::out>(library, "isin.Tensor_Scalar_out");
+  native<&Forms<NumberIsin>::out>(library, "isin.Scalar_Tensor_out");
 }
 
 }  // namespace

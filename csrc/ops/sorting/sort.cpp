@@ -246,55 +246,29 @@ namespace {
 using Pair = std::tuple<at::Tensor, at::Tensor>;
 using PairOut = std::tuple<at::Tensor&, at::Tensor&>;
 
-using SortMeta = Structured<at::meta::structured_sort_stable, 2>;
-
-void sort(SortMeta& op, const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending) {
-  TORCH_CHECK(!self.is_complex(), " Sort does not support complex dtypes on CPU");
-  op.meta(self, stable, dim, descending);
-  sort_into(self, dim, descending, 0, self.dim() ? self.size(dim) : 1, op.outputs[0], op.outputs[1]);
-}
-
-Pair sort_stable(const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending) {
-  SortMeta op(Form::functional);
-  sort(op, self, stable, dim, descending);
-  return {op.outputs[0], op.outputs[1]};
-}
-
-PairOut sort_stable_out(const at::Tensor& self, std::optional<bool> stable, int64_t dim, bool descending,
-                        at::Tensor& values, at::Tensor& indices) {
-  SortMeta op(Form::out);
-  op.outputs = {values, indices};
-  sort(op, self, stable, dim, descending);
-  return {values, indices};
-}
-
-using TopkMeta = Structured<at::meta::structured_topk, 2>;
-
-void take_top(TopkMeta& op, const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
-  TORCH_CHECK(!self.is_complex(), "topk does not support complex dtypes on CPU");
-  TORCH_CHECK(self.scalar_type() != at::kBool, "topk does not support bool dtypes on CPU");
-  op.meta(self, k, dim, largest, sorted);
-  if (self.dim() == 0) {  // its one value, also as the first none
-    op.outputs[0].copy_(self);
-    op.outputs[1].zero_();
-    return;
+struct Sort {
+  static void run(Structured<at::meta::structured_sort_stable, 2>& op, const at::Tensor& self,
+                  std::optional<bool> stable, int64_t dim, bool descending) {
+    TORCH_CHECK(!self.is_complex(), " Sort does not support complex dtypes on CPU");
+    op.meta(self, stable, dim, descending);
+    sort_into(self, dim, descending, 0, self.dim() ? self.size(dim) : 1, op.outputs[0], op.outputs[1]);
   }
-  sort_into(self, dim, largest, 0, k, op.outputs[0], op.outputs[1]);
-}
+};
 
-Pair topk(const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
-  TopkMeta op(Form::functional);
-  take_top(op, self, k, dim, largest, sorted);
-  return {op.outputs[0], op.outputs[1]};
-}
-
-PairOut topk_out(const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, at::Tensor& values,
-                 at::Tensor& indices) {
-  TopkMeta op(Form::out);
-  op.outputs = {values, indices};
-  take_top(op, self, k, dim, largest, sorted);
-  return {values, indices};
-}
+struct Topk {
+  static void run(Structured<at::meta::structured_topk, 2>& op, const at::Tensor& self, int64_t k, int64_t dim,
+                  bool largest, bool sorted) {
+    TORCH_CHECK(!self.is_complex(), "topk does not support complex dtypes on CPU");
+    TORCH_CHECK(self.scalar_type() != at::kBool, "topk does not support bool dtypes on CPU");
+    op.meta(self, k, dim, largest, sorted);
+    if (self.dim() == 0) {  // its one value, also as the first none
+      op.outputs[0].copy_(self);
+      op.outputs[1].zero_();
+      return;
+    }
+    sort_into(self, dim, largest, 0, k, op.outputs[0], op.outputs[1]);
+  }
+};
 
 PairOut kthvalue_out(const at::Tensor& self, int64_t k, int64_t dim, bool keepdim, at::Tensor& values,
                      at::Tensor& indices) {
@@ -315,10 +289,10 @@ PairOut kthvalue_out(const at::Tensor& self, int64_t k, int64_t dim, bool keepdi
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&sort_stable>(library, "sort.stable");
-  native<&sort_stable_out>(library, "sort.values_stable");
-  native<&topk>(library, "topk");
-  native<&topk_out>(library, "topk.values");
+  native<&Forms<Sort>::functional>(library, "sort.stable");
+  native<&Forms<Sort>::out>(library, "sort.values_stable");
+  native<&Forms<Topk>::functional>(library, "topk");
+  native<&Forms<Topk>::out>(library, "topk.values");
   native<&kthvalue_out>(library, "kthvalue.values");
 }
 

@@ -181,8 +181,9 @@ class Join {
 struct Cat {
   using Op = Structured<at::meta::structured_cat>;
   static void run(Op& op, const at::ITensorListRef& tensors, int64_t dim) {
-    const auto found = op.meta(tensors, dim);
     const at::Tensor& out = op.outputs[0];
+    if (op.form == Form::out) own_memory(out);
+    const auto found = op.meta(tensors, dim);
     if (op.form == Form::out) {
       at::assert_no_internal_overlap(out);
       for (const at::Tensor& tensor : tensors) at::assert_no_overlap(out, tensor);
@@ -194,23 +195,11 @@ struct Cat {
     }
     join.flush();
   }
-  static at::Tensor functional(const at::ITensorListRef& tensors, int64_t dim) {
-    Op op(Form::functional);
-    run(op, tensors, dim);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::ITensorListRef& tensors, int64_t dim, at::Tensor& out) {
-    Op op(Form::out);
-    own_memory(out);
-    op.outputs[0] = out;
-    run(op, tensors, dim);
-    return out;
-  }
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&Cat::functional, kAny>(library, "cat");
-  native<&Cat::out, kAny>(library, "cat.out");
+  native<&Forms<Cat>::functional, kAny>(library, "cat");
+  native<&Forms<Cat>::out, kAny>(library, "cat.out");
 }
 
 }  // namespace

@@ -87,23 +87,6 @@ struct Triangle {
         .extra(std::clamp(diagonal, -limit, limit))
         .run();
   }
-  static at::Tensor functional(const at::Tensor& self, int64_t diagonal) {
-    Structured<Meta> op(Form::functional);
-    run(op, self, diagonal);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& inplace(at::Tensor& self, int64_t diagonal) {
-    Structured<Meta> op(Form::inplace);
-    op.outputs[0] = self;
-    run(op, self, diagonal);
-    return self;
-  }
-  static at::Tensor& out(const at::Tensor& self, int64_t diagonal, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    run(op, self, diagonal);
-    return out;
-  }
 };
 
 at::Tensor& eye_m_out(int64_t n, int64_t m, at::Tensor& out) {
@@ -218,18 +201,14 @@ at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   return out;
 }
 
-using Tril = Triangle<at::meta::structured_tril, kTril>;
-using Triu = Triangle<at::meta::structured_triu, kTriu>;
+using Tril = Forms<Triangle<at::meta::structured_tril, kTril>>;
+using Triu = Forms<Triangle<at::meta::structured_triu, kTriu>>;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   native<&flip, kAny>(library, "flip");
   native<&roll_along, kAny>(library, "roll");
-  native<&Tril::functional, kAny>(library, "tril");
-  native<&Tril::inplace, kAny>(library, "tril_");
-  native<&Tril::out, kAny>(library, "tril.out");
-  native<&Triu::functional, kAny>(library, "triu");
-  native<&Triu::inplace, kAny>(library, "triu_");
-  native<&Triu::out, kAny>(library, "triu.out");
+  register_forms<Tril, kAny>(library, "tril", "", "out");
+  register_forms<Triu, kAny>(library, "triu", "", "out");
   native<&eye_out, kAny>(library, "eye.out");
   native<&eye_m_out, kAny>(library, "eye.m_out");
   native<&triangle_indices<false>>(library, "tril_indices");
