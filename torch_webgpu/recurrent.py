@@ -18,6 +18,7 @@ from torch_webgpu import _C
 
 _GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _suits(name: str, x: Any, states: Sequence[Any], params: Sequence[Any], per_layer: int, options: Any) -> bool:
@@ -26,7 +27,7 @@ def _suits(name: str, x: Any, states: Sequence[Any], params: Sequence[Any], per_
     tensors = (x, *states, *params)
     if not all(type(tensor) in _PLAIN and tensor.device.type == "webgpu" for tensor in tensors):
         return False
-    if any(tensor.dtype != x.dtype or not tensor.is_floating_point() for tensor in tensors):
+    if x.dtype not in _FLOATS or any(tensor.dtype != x.dtype for tensor in tensors):
         return False
     if torch.is_autocast_enabled("webgpu") or torch.autograd.forward_ad._current_level >= 0:
         return False

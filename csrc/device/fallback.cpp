@@ -131,6 +131,12 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   count(op, *stack);
   check_same_device(tensors_of(*stack, op.schema().arguments().size()));
   at::native::cpu_fallback(host_op(op, stack), stack, /*error_on_views=*/true);
+  // PyTorch puts the results where the first tensor is, which may be a number of the host: the 2 of `2 - x`.
+  const auto& returns = op.schema().returns();
+  for (size_t i = 0; i < returns.size(); ++i) {
+    c10::IValue& result = stack->end()[static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(returns.size())];
+    if (!returns[i].alias_info()) result = moved(result, /*to_host=*/false);
+  }
 }
 
 void run_sparse_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

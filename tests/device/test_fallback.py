@@ -66,6 +66,15 @@ def test_results_are_on_the_device_and_the_cpus() -> None:
 
 
 @pytest.mark.usefixtures("quiet")
+def test_a_number_as_the_first_tensor_does_not_move_the_result() -> None:
+    """PyTorch gives results the device of the first tensor, which is on the CPU for the 2 of `2 - x`."""
+    x = torch.arange(3.0, dtype=torch.float64, device="webgpu")
+    for result in (2 - x, torch.tensor(2.0) - x, torch.stack([torch.atan2(torch.tensor(2.0), x)])):
+        assert result.is_webgpu
+    torch.testing.assert_close((2 - x).cpu(), 2 - x.cpu())
+
+
+@pytest.mark.usefixtures("quiet")
 def test_work_before_and_after_is_in_order() -> None:
     """The fallback reads what is still queued, and what follows reads what it wrote."""
     actual, expected = (torch.arange(64.0, device=device) for device in ("webgpu", "cpu"))

@@ -133,6 +133,25 @@ def test_half(kind: str, dtype: torch.dtype) -> None:
     check(KINDS[kind](6, 7).to(dtype), torch.randn(3, 4, 6).to(dtype), close=HALF[dtype])
 
 
+@pytest.mark.parametrize("kind", [*KINDS, "LSTMCell", "GRUCell"])
+def test_float64(kind: str) -> None:
+    """The arithmetic runs on the CPU, to which a whole cell is unknown."""
+    module = getattr(nn, kind)(3, 4).double()
+    there = copy.deepcopy(module).to(DEVICE)
+    x = torch.randn(2, 3, dtype=torch.float64) if kind.endswith("Cell") else torch.randn(5, 2, 3, dtype=torch.float64)
+    before = torch.webgpu.set_fallback_mode("quiet")
+    try:
+        results = [tensors(module(x)), tensors(there(x.to(DEVICE)))]
+        for one in results:
+            sum((y * y).sum() for y in one).backward()
+    finally:
+        torch.webgpu.set_fallback_mode(before)
+    exact = {"rtol": 1e-12, "atol": 1e-12}
+    assert_same(results[1], results[0], kind, strides=False, **exact)
+    for one, other in zip(there.parameters(), module.parameters(), strict=True):
+        assert_same(one.grad, other.grad, kind, strides=False, **exact)
+
+
 def test_second_derivative() -> None:
     """PyTorch differentiates the backward of a cell by itself: only its parts must be there."""
     torch.manual_seed(0)

@@ -1,9 +1,12 @@
 // The cells of LSTM and GRU, whose matrix products were done before: one pointwise kernel per step and direction.
 #include "ops/recurrent/cells.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/TensorUtils.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "families/program.h"
 #include "families/tensor.h"
@@ -75,10 +78,60 @@ void check_cell(const char* name, const at::Tensor& input, const at::Tensor& hid
   }
 }
 
+// A float64 cell is written as other ops, each of which steps aside for the CPU: the CPU has no kernel for a whole one.
+constexpr DtypeSet kTaken = kComputed | set_of({at::kDouble});
+bool is_composed(const at::Tensor& state) { return state.scalar_type() == at::kDouble; }
+
+at::Tensor added(const at::Tensor& gates, const at::Tensor& bias) { return bias.defined() ? gates + bias : gates; }
+
+Three compose_lstm(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& cell, const at::Tensor& first,
+                   const at::Tensor& second) {
+  const auto gates = (added(input, first) + added(hidden, second)).chunk(4, 1);
+  const at::Tensor in = gates[0].sigmoid(), forget = gates[1].sigmoid(), candidate = gates[2].tanh(),
+                   out = gates[3].sigmoid(), next_cell = forget * cell + in * candidate;
+  return {out * next_cell.tanh(), next_cell, at::cat({in, forget, candidate, out}, 1)};
+}
+
+Two compose_lstm_backward(const at::Tensor& grad_hidden, const at::Tensor& grad_cell, const at::Tensor& cell,
+                          const at::Tensor& next_cell, const at::Tensor& gates) {
+  const auto parts = gates.chunk(4, 1);
+  const at::Tensor &in = parts[0], &forget = parts[1], &candidate = parts[2], &out = parts[3];
+  const at::Tensor bent = next_cell.tanh();
+  at::Tensor grad = grad_cell.defined() ? grad_cell : at::zeros_like(cell), grad_out = at::zeros_like(cell);
+  if (grad_hidden.defined()) {
+    grad = grad + grad_hidden * out * (1 - bent * bent);
+    grad_out = grad_hidden * bent * out * (1 - out);
+  }
+  return {at::cat({grad * candidate * in * (1 - in), grad * cell * forget * (1 - forget),
+                   grad * in * (1 - candidate * candidate), grad_out},
+                  1),
+          grad * forget};
+}
+
+Two compose_gru(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& state, const at::Tensor& first,
+                const at::Tensor& second) {
+  const auto from_input = added(input, first).chunk(3, 1), from_state = added(hidden, second).chunk(3, 1);
+  const at::Tensor reset = (from_input[0] + from_state[0]).sigmoid(),
+                   update = (from_input[1] + from_state[1]).sigmoid(),
+                   next = (from_input[2] + reset * from_state[2]).tanh();
+  return {next + update * (state - next), at::cat({reset, update, next, state, from_state[2]}, 1)};
+}
+
+Three compose_gru_backward(const at::Tensor& grad, const at::Tensor& kept) {
+  const auto parts = kept.chunk(5, 1);
+  const at::Tensor &reset = parts[0], &update = parts[1], &next = parts[2], &state = parts[3], &from_state = parts[4];
+  const at::Tensor grad_next = grad * (1 - update) * (1 - next * next),
+                   grad_update = grad * (state - next) * update * (1 - update),
+                   grad_reset = grad_next * from_state * reset * (1 - reset);
+  return {at::cat({grad_reset, grad_update, grad_next}, 1), at::cat({grad_reset, grad_update, grad_next * reset}, 1),
+          grad * update};
+}
+
 Three lstm(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& cell, const OptionalTensor& input_bias,
            const OptionalTensor& hidden_bias) {
   const at::Tensor first = contiguous(input_bias), second = contiguous(hidden_bias);
   check_cell("_thnn_fused_lstm_cell", input, hidden, cell, first, second, 4);
+  if (is_composed(cell)) return compose_lstm(input, hidden, cell, first, second);
   at::Tensor gates = empty(input.sizes(), input), next_hidden = empty(cell.sizes(), cell),
              next_cell = empty(cell.sizes(), cell);
   lstm_cell(input.contiguous(), hidden.contiguous(), cell.contiguous(), first, second, next_hidden, next_cell, gates);
@@ -88,9 +141,15 @@ Three lstm(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& 
 Three lstm_backward(const OptionalTensor& grad_hidden, const OptionalTensor& grad_cell, const at::Tensor& cell,
                     const at::Tensor& next_cell, const at::Tensor& gates, bool has_bias) {
   if (!(grad_hidden && grad_hidden->defined()) && !(grad_cell && grad_cell->defined())) return {};
-  at::Tensor grad_gates = empty(gates.sizes(), gates), grad_first_cell = empty(cell.sizes(), cell), grad_bias;
-  lstm_cell_backward(contiguous(grad_hidden), {}, contiguous(grad_cell), cell.contiguous(), next_cell.contiguous(),
-                     gates.contiguous(), grad_gates, grad_first_cell);
+  at::Tensor grad_gates, grad_first_cell, grad_bias;
+  if (is_composed(cell)) {
+    std::tie(grad_gates, grad_first_cell) =
+        compose_lstm_backward(contiguous(grad_hidden), contiguous(grad_cell), cell, next_cell, gates);
+  } else {
+    grad_gates = empty(gates.sizes(), gates), grad_first_cell = empty(cell.sizes(), cell);
+    lstm_cell_backward(contiguous(grad_hidden), {}, contiguous(grad_cell), cell.contiguous(), next_cell.contiguous(),
+                       gates.contiguous(), grad_gates, grad_first_cell);
+  }
   if (has_bias) grad_bias = at::sum(grad_gates, {0});
   return {grad_gates, grad_first_cell, grad_bias};
 }
@@ -99,6 +158,7 @@ Two gru(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& sta
         const OptionalTensor& hidden_bias) {
   const at::Tensor first = contiguous(input_bias), second = contiguous(hidden_bias);
   check_cell("_thnn_fused_gru_cell", input, hidden, state, first, second, 3);
+  if (is_composed(state)) return compose_gru(input, hidden, state, first, second);
   at::Tensor next = empty(state.sizes(), state), kept = empty({state.size(0), 5 * state.size(1)}, state);
   gru_cell(input.contiguous(), hidden.contiguous(), state.contiguous(), first, second, next, kept);
   return {next, kept};
@@ -106,9 +166,14 @@ Two gru(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& sta
 
 Five gru_backward(const at::Tensor& grad, const at::Tensor& kept, bool has_bias) {
   const int64_t samples = grad.size(0), units = grad.size(1);
-  at::Tensor grad_input = empty({samples, 3 * units}, kept), grad_hidden = empty({samples, 3 * units}, kept),
-             grad_state = empty(grad.sizes(), grad), input_bias, hidden_bias;
-  gru_cell_backward(grad.contiguous(), {}, kept.contiguous(), grad_input, grad_hidden, grad_state);
+  at::Tensor grad_input, grad_hidden, grad_state, input_bias, hidden_bias;
+  if (is_composed(grad)) {
+    std::tie(grad_input, grad_hidden, grad_state) = compose_gru_backward(grad, kept);
+  } else {
+    grad_input = empty({samples, 3 * units}, kept), grad_hidden = empty({samples, 3 * units}, kept);
+    grad_state = empty(grad.sizes(), grad);
+    gru_cell_backward(grad.contiguous(), {}, kept.contiguous(), grad_input, grad_hidden, grad_state);
+  }
   if (has_bias) {
     input_bias = at::sum(grad_input, {0});
     hidden_bias = at::sum(grad_hidden, {0});
@@ -117,10 +182,10 @@ Five gru_backward(const at::Tensor& grad, const at::Tensor& kept, bool has_bias)
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  native<&lstm>(library, "_thnn_fused_lstm_cell");
-  native<&lstm_backward>(library, "_thnn_fused_lstm_cell_backward_impl");
-  native<&gru>(library, "_thnn_fused_gru_cell");
-  native<&gru_backward>(library, "_thnn_fused_gru_cell_backward");
+  native<&lstm, kTaken>(library, "_thnn_fused_lstm_cell");
+  native<&lstm_backward, kTaken>(library, "_thnn_fused_lstm_cell_backward_impl");
+  native<&gru, kTaken>(library, "_thnn_fused_gru_cell");
+  native<&gru_backward, kTaken>(library, "_thnn_fused_gru_cell_backward");
 }
 
 }  // namespace
