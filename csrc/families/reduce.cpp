@@ -90,19 +90,23 @@ struct Pass {
         return;
       }
       spec.quads = static_cast<uint8_t>(Quads::along);
-    } else if (target().software && runs(kept) && aligned(kept, reduced)) {
+    } else if (runs(kept) && (target().software || length() >= kLongLines)) {
+      spec.lines = !target().software;
+      if (!aligned(kept, reduced)) return;
       by_quads(kept, reduced);
       kept[0].output_stride *= 4;
       spec.quads = static_cast<uint8_t>(Quads::across);
       const bool small = accumulator_words(*spec.row, static_cast<Compute>(spec.compute)) == 1;
-      spec.columns = small && outputs() >= 4 * tile();
+      spec.columns = target().software && small && outputs() >= 4 * tile();
     }
   }
+  static constexpr int64_t kLongLines = 16;  // rows from which several lanes share them
 
   static int64_t tile() { return int64_t{kColumns} * target().workgroup; }
 
   // A workgroup per output where the reduction is long and either runs along memory or has few outputs.
   void choose_group() {
+    if (spec.lines) return;
     const bool along_memory = !reduced.empty() && reduced[0].input_stride == 1;
     spec.grouped = spec.width() == Quads::along || (spec.width() == Quads::none && length() > 64 &&
                                                     (along_memory || outputs() < 16 * int64_t{target().workgroup}));
@@ -110,6 +114,10 @@ struct Pass {
 
   // Parts per output, so that few long reductions still fill the adapter.
   int64_t split_count() const {
+    if (spec.lines) {  // about so many workgroups in all, and each lane has two times eight rows or more
+      const int64_t groups = (outputs() + kSide - 1) / kSide;
+      return std::clamp<int64_t>(std::min(1024 / groups, length() / 64), 1, 1024);
+    }
     const bool software = target().software, across = spec.width() == Quads::across;
     if (spec.columns || (!spec.grouped && !across)) return 1;
     const int64_t wanted = !software ? 256 : across ? 128 : 16, least = (software ? 4096 : 8192) / (across ? 8 : 1);
@@ -119,6 +127,7 @@ struct Pass {
   // A software adapter gets as many workgroups as there is work for, up to a few per core.
   Chunks grid() const {
     const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
+    if (spec.lines) return chunks_of(up(outputs(), kSide), 1);
     const int64_t tasks = spec.columns ? up(outputs(), tile()) : outputs() * splits;
     const uint32_t lanes = spec.grouped || spec.columns ? 1 : reduce_workgroup(spec, target());
     if (!target().software) return chunks_of(tasks, lanes);
@@ -142,6 +151,7 @@ struct Pass {
     launch.bytes = bytes;
     const auto [groups, chunk] = grid();
     launch.grid[0] = groups;
+    if (spec.lines) launch.grid[1] = splits;
     uint32_t* params = launch.params;
     params[ReduceParams::kOutputs] = outputs();
     params[ReduceParams::kReduced] = length();
@@ -173,15 +183,19 @@ struct Pass {
       kept[0].size *= 4;
       kept[0].output_stride /= 4;
     }
-    int64_t stride = splits;
+    // The parts of an output lie side by side, or as far apart as there are outputs.
+    const bool apart = spec.lines;
+    int64_t stride = apart ? 1 : splits;
     for (Dim& dim : kept) {
       dim.input_stride = stride;
       stride *= dim.size;
     }
-    reduced = {{splits, 1, 0}};
+    reduced = {{splits, apart ? stride : 1, 0}};
+    spec.lines = apart && splits >= kLongLines;
+    spec.grouped = !target().software && !apart && splits > 64;
     splits = 1;
     spec.reads_parts = 1;
-    spec.grouped = spec.quads = spec.edges = 0;
+    spec.quads = spec.edges = 0;
     input = {parts, 0, 0};
     input_offset = 0;
     bytes = uint64_t{4} * accumulator_words(*spec.row, static_cast<Compute>(spec.compute)) * count(kept) * length();

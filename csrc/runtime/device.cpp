@@ -8,8 +8,6 @@
 
 namespace torch_webgpu {
 
-thread_local const char* OpScope::current_ = nullptr;
-
 namespace {
 
 // A call of this thread whose errors are its caller's, and what was said against it.

@@ -35,7 +35,7 @@ class OpScope {
   static std::string suffix() { return current_ ? std::string(" (in ") + current_ + ")" : ""; }
 
  private:
-  static thread_local const char* current_;
+  static inline constinit thread_local const char* current_ = nullptr;
   const char* outer_;
 };
 

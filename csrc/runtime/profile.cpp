@@ -14,7 +14,6 @@
 namespace torch_webgpu {
 
 std::atomic<Profile*> Profile::recording_{nullptr}, Profile::attached_{nullptr};
-thread_local uint64_t Profile::correlation_ = 0;
 
 namespace {
 

@@ -89,7 +89,7 @@ class Profile {
   void place_on_the_hosts_clock(const std::vector<std::vector<uint64_t>>& pages);
 
   static std::atomic<Profile*> recording_, attached_;
-  static thread_local uint64_t correlation_;
+  static inline constinit thread_local uint64_t correlation_ = 0;
 
   Device* device_ = nullptr;  // the device whose stream dispatched first
   WGPUQuerySet queries_ = nullptr;

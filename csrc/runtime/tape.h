@@ -69,10 +69,10 @@ class Tape {
   const std::string& failure() const { return failure_; }  // why it cannot be replayed; empty when it can
   const std::vector<Slot>& slots() const { return slots_; }
   const std::vector<Step>& steps() const { return program_.steps; }
-  const SlotBinding* bindings(const Step& step) const { return &program_.bindings[step.first_binding]; }
+  const SlotBinding* bindings(const Step& step) const { return program_.bindings.data() + step.first_binding; }
   // A replay may change words, for instance a learning rate; all later replays see the change.
-  uint32_t* params(const Step& step) { return &program_.words[step.first_word]; }
-  const uint32_t* params(const Step& step) const { return &program_.words[step.first_word]; }
+  uint32_t* params(const Step& step) { return program_.words.data() + step.first_word; }
+  const uint32_t* params(const Step& step) const { return program_.words.data() + step.first_word; }
   uint32_t slot_of(const Buffer& buffer) const;  // kNoSlot where no step uses it
   Random random() const { return random_; }
   uint64_t random_blocks() const { return random_blocks_; }  // that one replay takes from the generator

@@ -32,7 +32,11 @@ class Printer {
     source_.use(compute_type(output_));
     if (stores_second()) source_.use(compute_type(second_));
     if (row_.library) source_.use(row_.library);
-    source_.use(spec_.width() == Quads::none ? "reduce_fold" : "reduce_fold_quads");
+    if (target_.software) {
+      source_.use(spec_.width() == Quads::none ? "reduce_fold" : "reduce_fold_quads");
+    } else {
+      print_items();
+    }
     source_.use(kernel());
     source_.print("const WORKGROUP = " + number(workgroup_) + ";\nconst COLUMNS = " + number(kColumns) + ";\n");
     for (const auto& [name, word] : {std::pair{"outputs", ReduceParams::kOutputs},
@@ -65,6 +69,7 @@ class Printer {
   bool stores_second() const { return row_.second && !spec_.writes_parts; }
   bool by_subgroup() const { return spec_.grouped && target_.subgroup == workgroup_; }
   std::string kernel() const {
+    if (spec_.lines) return "reduce_lines";
     if (spec_.width() == Quads::across) return spec_.columns ? "reduce_columns" : "reduce_across";
     return !spec_.grouped ? "reduce_lane" : by_subgroup() ? "reduce_subgroup" : "reduce_group";
   }
@@ -76,6 +81,32 @@ class Printer {
 
   Compute field_type(char field) const { return field == 'T' ? compute_ : field == 'f' ? Compute::f32 : Compute::i32; }
   std::string field_wgsl(char field) const { return field == 'u' ? "u32" : wgsl_type(field_type(field)); }
+
+  // GPUs hide the time of a load behind other loads: what a step takes, an element or a quad, is folded eight at a
+  // time.
+  void print_items() {
+    const bool quads = spec_.width() != Quads::none;
+    if (quads) source_.use("reduce_quads");
+    source_.use("reduce_fold_deep");
+    const std::string type = quads ? "Quad" : "Acc", of = quads ? "quads(p, q)" : "(p, q)";
+    source_.print("alias Item = " + type + ";\nfn no_item() -> Item { return " + (quads ? "no_quad()" : "identity()") +
+                  "; }\nfn combine_items(p: Item, q: Item) -> Item { return combine" + (quads ? "_" : "") + of +
+                  "; }\nfn item(base: u32, i: u32) -> Item { return " + (quads ? "quad" : "element") +
+                  "(base, i); }\n");
+    const std::string range = "(base: u32, first: u32, last: u32, step: u32)",
+                      call = "fold_items(base, first, last, step)";
+    if (spec_.lines) {
+      source_.print(std::string("fn store_item(task: u32, p: Item) { ") + (quads ? "store_quad" : "store") +
+                    "(task, p); }\n");
+    } else if (spec_.width() == Quads::across) {
+      source_.print("fn fold_quads" + range + " -> Quad { return " + call + "; }\n");
+    } else if (quads) {
+      source_.print("fn fold" + range + " -> Acc {\n  let total = " + call +
+                    ";\n  return combine(combine(total.a, total.b), combine(total.c, total.d));\n}\n");
+    } else {
+      source_.print("fn fold" + range + " -> Acc { return " + call + "; }\n");
+    }
+  }
 
   void print_accumulator() {
     source_.print("struct Acc { ");
@@ -207,7 +238,11 @@ class Printer {
     source_.print("}\n");
     // The parts of an output lie side by side.
     if (spec_.width() == Quads::across) {
-      print_store_quad("store", "(task / splits()) * 4u * splits() + task % splits()", "splits()");
+      if (spec_.lines) {
+        print_store_quad("store", "task * 4u", "1u");
+      } else {
+        print_store_quad("store", "(task / splits()) * 4u * splits() + task % splits()", "splits()");
+      }
     }
   }
 
@@ -259,7 +294,7 @@ uint32_t accumulator_words(const ReduceRow& row, Compute type) {
 }
 
 uint32_t reduce_workgroup(const ReduceSpec& spec, const Target& target) {
-  return spec.grouped && !target.software ? 256 : target.workgroup;
+  return (spec.grouped || spec.lines) && !target.software ? 256 : target.workgroup;
 }
 
 std::string print_reduce(const ReduceSpec& spec, const Target& target) { return Printer(spec, target).print(); }

@@ -41,7 +41,7 @@ struct ReduceSpec {
   uint8_t quads : 2;
   uint8_t edges : 1;    // of quads along memory the first and the last may be partly of other outputs
   uint8_t columns : 1;  // across outputs: several quads of them per lane
-  uint8_t : 1;
+  uint8_t lines : 1;    // outputs side by side, whose rows several lanes share
   uint8_t unused;
 
   Quads width() const { return static_cast<Quads>(quads); }
@@ -67,6 +67,8 @@ struct ReduceParams {
 
 // Quads of outputs that a lane takes with `columns`: what it loads of a row then fills cache lines side by side.
 constexpr uint32_t kColumns = 4;
+// With `lines`: steps of outputs that a workgroup takes.
+constexpr uint32_t kSide = 64;
 
 uint32_t accumulator_words(const ReduceRow& row, Compute type);
 uint32_t reduce_workgroup(const ReduceSpec& spec, const Target& target);

@@ -37,3 +37,7 @@ def test_kernels_for_gpus(name: str) -> None:
 @pytest.mark.parametrize("tests", ("test_tiles", "thin or batches or parts or choose", "what_is_added or epilogues"))
 def test_every_kernel_of_products(tests: str) -> None:
     run_as_gpu("gpu_matmul.py", "-k", tests)
+
+
+def test_rows_and_columns() -> None:
+    run_as_gpu("gpu_rows.py")

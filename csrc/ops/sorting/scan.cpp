@@ -18,6 +18,7 @@ namespace {
 
 struct ScanRow {
   Program scan, quads, parts;
+  Program group, group_quads;  // a workgroup per block, on GPUs
 };
 
 // An accumulator has a value and a word beside it: an index, or a second number's bits.
@@ -35,7 +36,11 @@ constexpr ScanRow scan_row(const char* name, const char* text) {
   return {
       make_program(name, "scan", "T:input T:output! i:index! T:part! u:tag!", "length inner blocks span carried", text),
       make_program(name, "scan_quads", "q:input q:output! w:index! T:part! u:tag!", "length blocks span carried", text),
-      make_program(name, "scan_parts", "T:part! u:tag!", "blocks", text)};
+      make_program(name, "scan_parts", "T:part! u:tag!", "blocks", text),
+      make_grouped(make_program(name, "scan_group_elements", "T:input T:output! i:index! T:part! u:tag!",
+                                "length blocks span", text)),
+      make_grouped(make_program(name, "scan_group_quads", "q:input q:output! w:index! T:part! u:tag!",
+                                "length blocks span", text))};
 }
 
 // The last of equal values wins, and NaN wins over everything.
@@ -90,14 +95,38 @@ void halve_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& 
   }
 }
 
+constexpr uint32_t kWhole = 0, kParts = 1, kCarry = 2, kJoin = 3;
+
+// On a GPU a workgroup walks a block of a line, with neighbouring lanes at neighbouring items.
+void scan_groups(const ScanRow& row, const at::Tensor& input, const at::Tensor& output, const at::Tensor& index,
+                 const Lines& lines, at::ScalarType compute, bool quads) {
+  constexpr int64_t kWorkgroups = 1024;
+  const int64_t length = quads ? lines.length / 4 : lines.length, step = 4 * int64_t{target().workgroup};
+  const int64_t wanted = std::max<int64_t>(kWorkgroups / lines.count, 1), even = (length + wanted - 1) / wanted;
+  const int64_t span = (even + step - 1) / step * step, blocks = (length + span - 1) / span;
+  const auto pass = [&](uint32_t variant, const at::Tensor& target, const at::Tensor& places, const at::Tensor& part,
+                        const at::Tensor& tag) {
+    run(quads ? row.group_quads : row.group, compute, {lines.count * blocks, span}, {input, target, places, part, tag},
+        {length, blocks, span}, variant);
+  };
+  if (blocks == 1) return pass(kWhole, output, index, {}, {});
+  const at::Tensor part = empty_tensor({lines.count * blocks}, {}, word_dtype(compute));
+  const at::Tensor tag = empty_tensor({lines.count * blocks}, {}, at::kInt);
+  pass(kParts, {}, {}, part, tag);
+  run(row.group, compute, {lines.count, blocks}, {{}, {}, {}, part, tag}, {blocks, 1, blocks}, kJoin);
+  pass(kCarry, output, index, part, tag);
+}
+
 // Scans contiguous `input` into contiguous `output`, of 4 or 8 bytes, and the accumulators' words into `index`.
 void scan_lines(const ScanRow& row, const at::Tensor& input, const at::Tensor& output, const at::Tensor& index,
                 const Lines& lines, at::ScalarType compute) {
   constexpr int64_t kLeastSpan = 256;
-  constexpr uint32_t kWhole = 0, kParts = 1, kCarry = 2;
   const bool is_large = !fits_binding(input) || !fits_binding(output) || !fits_binding(index);
   if (is_large && lines.count > lines.inner) return halve_lines(row, input, output, index, lines, compute);
   const bool quads = fit_quads(input, output, index, lines);
+  if (!target().software && !is_large && lines.inner == 1 && lines.length >= kLeastSpan) {
+    return scan_groups(row, input, output, index, lines, compute, quads);
+  }
   const int64_t length = quads ? lines.length / 4 : lines.length;
   const int64_t wanted = std::min<int64_t>(parallel_tasks(), 1024) / std::max<int64_t>(lines.count, 1);
   const int64_t span =

@@ -16,6 +16,7 @@
 #include "families/number.h"
 #include "families/pointwise.h"
 #include "ops/pointwise/table.h"
+#include "ops/tensor/transpose.h"
 
 namespace torch_webgpu {
 namespace {
@@ -63,7 +64,10 @@ void copy_on_device(const at::Tensor& source, const at::Tensor& target) {
   }
   auto iterator = copy_iterator(target, source);
   const at::ScalarType from = source.scalar_type(), to = target.scalar_type();
-  if (from == to) return elementwise_bits(iterator, kCopy);
+  if (from == to) {
+    if (copy_transposed(iterator, target, source)) return;
+    return elementwise_bits(iterator, kCopy);
+  }
   if (stored_dtype(from) && stored_dtype(to)) {
     if (at::isComplexType(from) && !at::isComplexType(to) && to != at::kBool) {
       TORCH_WARN("Casting complex values to real discards the imaginary part");
