@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "families/windows.h"
+#include "shader/team.h"
 
 namespace torch_webgpu {
 namespace {
@@ -112,6 +113,12 @@ struct Pass {
                                                     (along_memory || outputs() < 16 * int64_t{target().workgroup}));
   }
 
+  // Short rows along memory leave most lanes of a workgroup without work.
+  void choose_team() {
+    if (target().software || !spec.grouped || spec.width() != Quads::along) return;
+    spec.team = team_of(length(), reduce_workgroup(spec, target()));
+  }
+
   // Parts per output, so that few long reductions still fill the adapter.
   int64_t split_count() const {
     if (spec.lines) {  // about so many workgroups in all, and each lane has two times eight rows or more
@@ -128,6 +135,7 @@ struct Pass {
   Chunks grid() const {
     const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
     if (spec.lines) return chunks_of(up(outputs(), kSide), 1);
+    if (spec.team > 0) return chunks_of(outputs(), reduce_workgroup(spec, target()) / spec.team);
     const int64_t tasks = spec.columns ? up(outputs(), tile()) : outputs() * splits;
     const uint32_t lanes = spec.grouped || spec.columns ? 1 : reduce_workgroup(spec, target());
     if (!target().software) return chunks_of(tasks, lanes);
@@ -195,6 +203,7 @@ struct Pass {
     spec.grouped = !target().software && !apart && splits > 64;
     splits = 1;
     spec.reads_parts = 1;
+    spec.team = 0;
     spec.quads = spec.edges = 0;
     input = {parts, 0, 0};
     input_offset = 0;
@@ -286,6 +295,7 @@ struct Reduction {
     pass.input_offset = from->offset;
     if (pass.total > 0) pass.choose_quads();
     pass.choose_group();
+    pass.choose_team();
     pass.splits = pass.split_count();
     return true;
   }

@@ -39,6 +39,7 @@ class Printer {
     }
     source_.use(kernel());
     source_.print("const WORKGROUP = " + number(workgroup_) + ";\nconst COLUMNS = " + number(kColumns) + ";\n");
+    if (spec_.team > 0) source_.print("const TEAM = " + number(spec_.team) + ";\n");
     for (const auto& [name, word] : {std::pair{"outputs", ReduceParams::kOutputs},
                                      {"reduced", ReduceParams::kReduced},
                                      {"splits", ReduceParams::kSplits},
@@ -71,6 +72,7 @@ class Printer {
   std::string kernel() const {
     if (spec_.lines) return "reduce_lines";
     if (spec_.width() == Quads::across) return spec_.columns ? "reduce_columns" : "reduce_across";
+    if (spec_.team > 0) return "reduce_team";
     return !spec_.grouped ? "reduce_lane" : by_subgroup() ? "reduce_subgroup" : "reduce_group";
   }
   std::string bound(DType dtype) const { return !spec_.writes_parts && size_bytes(dtype) < 4 ? "atomic<u32>" : "u32"; }

@@ -42,7 +42,7 @@ struct ReduceSpec {
   uint8_t edges : 1;    // of quads along memory the first and the last may be partly of other outputs
   uint8_t columns : 1;  // across outputs: several quads of them per lane
   uint8_t lines : 1;    // outputs side by side, whose rows several lanes share
-  uint8_t unused;
+  uint8_t team;         // lanes per output where a workgroup takes several, or 0
 
   Quads width() const { return static_cast<Quads>(quads); }
 };

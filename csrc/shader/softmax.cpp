@@ -32,7 +32,11 @@ class Printer {
     source_.use("exp_below");
     const bool by_subgroup = target_.subgroup == target_.workgroup;
     if (spec_.grouped && by_subgroup) source_.use_subgroups();
-    source_.use(!spec_.grouped ? "softmax_lane" : by_subgroup ? "softmax_subgroup" : "softmax_group");
+    source_.use(!spec_.grouped   ? "softmax_lane"
+                : by_subgroup    ? "softmax_subgroup"
+                : spec_.team > 0 ? "softmax_team"
+                                 : "softmax_group");
+    if (spec_.team > 0) source_.print("const TEAM = " + number(spec_.team) + ";\n");
     if (spec_.keep.blocks) {
       print_kept();
     } else if (spec_.grouped && by_subgroup) {

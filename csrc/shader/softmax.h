@@ -23,7 +23,8 @@ struct SoftmaxSpec {
   uint8_t grouped;                    // a workgroup per row, not an invocation
   uint8_t quads;                      // four neighbours of a row are loaded at once
   Keep keep;                          // registers for rows in quads
-  uint8_t unused[4];
+  uint8_t team;                       // lanes per row where a workgroup takes several rows, or 0
+  uint8_t unused[3];
 };
 static_assert(sizeof(SoftmaxSpec) == 16);
 

@@ -65,6 +65,26 @@ def test_scans(name: str, dtype: torch.dtype) -> None:
         check(LINES[name], x, f"{name} {shape} {dtype}", 1e-3 if x.numel() > 100_000 else 1e-4)
 
 
+ROWS: dict[str, Call] = {
+    "sum": lambda x: x.float().sum(-1),
+    "argmax": lambda x: x.argmax(-1),
+    "var": lambda x: x.float().var(-1),
+    "softmax": lambda x: x.softmax(-1),
+    "log_softmax": lambda x: x.log_softmax(-1),
+    "softmax of a slice": lambda x: x[:, 1:].softmax(-1),
+    "softmax_backward": lambda x: torch._softmax_backward_data(x, x.softmax(-1), -1, x.dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("name", ROWS)
+def test_short_rows(name: str, dtype: torch.dtype) -> None:
+    """By teams of lanes, the last of which may have no row."""
+    for rows, length in [(7, 16), (65, 30), (33, 64), (100, 100), (19, 256), (9, 257), (3, 1024), (5, 2050)]:
+        x = torch.randn(rows, length, generator=torch.Generator().manual_seed(0)).to(dtype)
+        check(ROWS[name], x, f"{name} {rows} {length} {dtype}", 1e-4 if dtype == torch.float32 else 2e-3)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64, torch.float16, torch.uint8])
 def test_transposes(dtype: torch.dtype) -> None:
     for shape in [(16, 16), (33, 70), (100, 31), (256, 256), (1000, 17), (15, 40)]:

@@ -132,6 +132,8 @@ TABLE: dict[str, Workload] = {
     "cumsum": scan(lambda x: x.cumsum(-1), 4096, 4096, 0.77),
     "cumsum_long": scan(lambda x: x.cumsum(-1), 1, 1 << 24, 0.62),
     "transpose": rows(lambda x: x.t().contiguous(), 4096, 4096, 2, 0.77, trips=(1,)),
+    **{f"sum_{n}": rows(lambda x: x.sum(-1), (1 << 24) // n, n, 1) for n in (64, 256, 4096)},
+    **{f"softmax_{n}": rows(lambda x: x.softmax(-1), (1 << 24) // n, n, 2) for n in (64, 256, 4096)},
     "add": rows(lambda x: x + 1, 4096, 4096, 2),
 }
 

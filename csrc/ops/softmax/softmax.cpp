@@ -12,6 +12,7 @@
 #include "families/structured.h"
 #include "families/windows.h"
 #include "ops/native.h"
+#include "shader/team.h"
 
 namespace torch_webgpu {
 namespace {
@@ -52,7 +53,8 @@ Dims rows_of(const Operands& operands, int64_t row) {
 
 // A row per workgroup where rows are long and run along memory, or are few.
 bool wants_group(int64_t rows, int64_t length, bool along_memory) {
-  return length >= 64 && (along_memory || rows < 16 * int64_t{target().workgroup});
+  const int64_t least = !target().software && along_memory ? 16 : 64;
+  return length >= least && (along_memory || rows < 16 * int64_t{target().workgroup});
 }
 
 // A software adapter gets as many workgroups as there is work for, up to a few per core.
@@ -115,6 +117,7 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
   // The first walk of log_softmax's backward has no use for the result, so there is little to keep.
   if (spec.quads && spec.grouped && kind != SoftmaxKind::log_softmax_backward) spec.keep = keep_of(target(), length);
   const int64_t width = spec.quads ? 4 : 1;
+  if (!target().software && spec.grouped && along_memory) spec.team = team_of((length + 3) / 4, target().workgroup);
 
   const SoftmaxParams at(spec);
   TORCH_CHECK(at.words() <= kParamWords, "webgpu: ", name, " has too many dimensions");
@@ -128,7 +131,8 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
     for (size_t d = 0; d < dims.size(); ++d) params[at.stride(i, d)] = dims[d].strides[i] / width;
   }
   for (size_t d = 0; d < dims.size(); ++d) params[at.size(d)] = dims[d].size;
-  const auto [groups, chunk] = grid_of(rows, length, spec.grouped);
+  const auto [groups, chunk] =
+      spec.team > 0 ? chunks_of(rows, target().workgroup / spec.team) : grid_of(rows, length, spec.grouped);
   params[SoftmaxParams::kRows] = rows;
   params[SoftmaxParams::kLength] = length / width;
   params[SoftmaxParams::kChunk] = chunk;
