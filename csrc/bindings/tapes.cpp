@@ -103,6 +103,9 @@ class RecordedFunction {
       entry.others.push_back(is_tensor ? py::object(py::none()) : py::reinterpret_borrow<py::object>(result));
     }
     if (call->end(tensors)) {
+      const auto any_value = call->random_arguments();
+      for (const uint32_t argument : any_value) entry.layout.allow_any_value(argument);
+      if (!any_value.empty() && !entry.layout.has_host_numbers()) --of_numbers_;
       entry.call = std::move(call);
     } else {
       entry.failure = call->failure();

@@ -2,6 +2,7 @@
 
 #include <ATen/core/TensorBase.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -56,6 +57,15 @@ bool fuses() {
   return !variable || std::strcmp(variable, "0") != 0;
 }
 
+// The call that this thread records.
+thread_local RecordedCall* recorded = nullptr;
+
+at::Tensor host_number_of(uint64_t number) {
+  at::Tensor tensor = at::scalar_tensor(0, at::kLong);
+  *tensor.mutable_data_ptr<int64_t>() = static_cast<int64_t>(number);
+  return tensor;
+}
+
 Generator& generator() { return *default_generator().get<Generator>(); }
 
 // Buffers from the pool that go back to it at the end of a replay.
@@ -102,6 +112,8 @@ std::optional<Layout> Layout::of(const Arguments& arguments) {
   return layout;
 }
 
+void Layout::allow_any_value(uint32_t argument) { entries_[argument].kind = Entry::any_host_number; }
+
 bool Layout::has_host_numbers() const {
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const Entry& entry) { return entry.kind == Entry::host_number; });
@@ -116,9 +128,9 @@ bool Layout::holds(const Arguments& arguments) const {
       if (entry.kind != Entry::number || number != entry.value) return false;
       continue;
     }
-    if (entry.kind == Entry::host_number) {
-      if (!is_host_number(*tensor) || tensor->scalar_type() != entry.dtype || bits_of(*tensor) != entry.value)
-        return false;
+    if (entry.kind == Entry::host_number || entry.kind == Entry::any_host_number) {
+      if (!is_host_number(*tensor) || tensor->scalar_type() != entry.dtype) return false;
+      if (entry.kind == Entry::host_number && bits_of(*tensor) != entry.value) return false;
       continue;
     }
     if (entry.kind != Entry::tensor) return false;
@@ -160,14 +172,20 @@ RecordedCall::RecordedCall(const Arguments& arguments, const std::vector<at::Ten
   }
 }
 
-bool RecordedCall::begin() { return runtime().stream.record_to(*tape_); }
+bool RecordedCall::begin() {
+  if (!runtime().stream.record_to(*tape_)) return false;
+  recorded = this;
+  return true;
+}
 
 void RecordedCall::cancel() {
+  recorded = nullptr;
   runtime().stream.stop_recording();
   arguments_.clear();
 }
 
 bool RecordedCall::end(const std::vector<std::optional<at::Tensor>>& results) {
+  recorded = nullptr;
   runtime().stream.stop_recording();
   failure_ = tape_->failure();
   for (const auto& result : results) {
@@ -184,6 +202,7 @@ bool RecordedCall::end(const std::vector<std::optional<at::Tensor>>& results) {
     results_.push_back(std::move(*found));
   }
   arguments_.clear();
+  made_randoms_.clear();
   if (!failure_.empty()) return false;
   if (!fuses()) return true;
   fuse_horizontally(*tape_, runtime().kernels, runtime().device);
@@ -201,6 +220,7 @@ std::optional<RecordedCall::Result> RecordedCall::result_of(const at::Tensor& te
       return Result{Result::argument, static_cast<uint32_t>(i), at::ScalarType::Undefined, 0, 0, {}, {}, {}};
     }
   }
+  if (auto random = random_result_of(tensor)) return random;
   // The device was not read and no random numbers were drawn, so nothing that it depends on changes.
   if (is_host_number(tensor) && tape_->random_blocks() == 0) {
     return Result{Result::host_number, 0, at::ScalarType::Undefined, 0, 0, {}, {}, tensor.clone()};
@@ -217,6 +237,47 @@ std::optional<RecordedCall::Result> RecordedCall::result_of(const at::Tensor& te
                 c10::SmallVector<int64_t, 6>(tensor.sizes()),
                 c10::SmallVector<int64_t, 6>(tensor.strides()),
                 {}};
+}
+
+std::optional<RecordedCall::Result> RecordedCall::random_result_of(const at::Tensor& tensor) const {
+  const auto with = [](Result::Kind kind, uint64_t offset) {
+    return Result{kind, 0, at::ScalarType::Undefined, 0, static_cast<int64_t>(offset), {}, {}, {}};
+  };
+  for (const auto& [seed, counter] : made_randoms_) {
+    if (tensor.is_same(seed)) return with(Result::seed, 0);
+    if (tensor.is_same(counter)) {
+      return with(Result::counter, static_cast<uint64_t>(bits_of(counter)) - tape_->randoms()[0].counter);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> RecordedCall::argument_of(const at::Tensor& tensor) const {
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    if (arguments_[i].is_same(tensor)) return static_cast<uint32_t>(i);
+  }
+  return std::nullopt;
+}
+
+std::vector<uint32_t> RecordedCall::random_arguments() const {
+  std::vector<uint32_t> found;
+  for (const auto& [seed, counter] : random_arguments_) found.insert(found.end(), {seed, counter});
+  return found;
+}
+
+void made_random_start(const at::Tensor& seed, const at::Tensor& counter) {
+  if (recorded) recorded->made_randoms_.push_back({seed, counter});
+}
+
+std::optional<uint32_t> random_source_of(const at::Tensor& seed, const at::Tensor& counter) {
+  if (!recorded) return std::nullopt;
+  for (const auto& made : recorded->made_randoms_) {
+    if (made.seed.is_same(seed) && made.counter.is_same(counter)) return 0;
+  }
+  const auto seed_at = recorded->argument_of(seed), counter_at = recorded->argument_of(counter);
+  if (!seed_at || !counter_at) return std::nullopt;
+  recorded->random_arguments_.push_back({*seed_at, *counter_at});
+  return recorded->tape_->add_random({static_cast<uint64_t>(bits_of(seed)), static_cast<uint64_t>(bits_of(counter))});
 }
 
 c10::Storage RecordedCall::storage_of(uint64_t slot_bytes, const Result& result) {
@@ -263,9 +324,16 @@ std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arg
       case Tape::Slot::unused: break;
     }
   }
-  Generator::Blocks random{};
-  if (tape_->random_blocks() > 0) random = generator().take(tape_->random_blocks());
-  here.stream.replay(*tape_, buffers.data(), random.seed, random.first);
+  c10::SmallVector<RandomStart, 4> randoms(1);
+  if (tape_->random_blocks() > 0) {
+    const auto [seed, first] = generator().take(tape_->random_blocks());
+    randoms[0] = {seed, first};
+  }
+  for (const auto& [seed, counter] : random_arguments_) {
+    randoms.push_back({static_cast<uint64_t>(bits_of(*arguments[seed].tensor)),
+                       static_cast<uint64_t>(bits_of(*arguments[counter].tensor))});
+  }
+  here.stream.replay(*tape_, buffers.data(), randoms.data());
 
   std::vector<std::optional<at::Tensor>> results(results_.size());
   for (size_t i = 0; i < results_.size(); ++i) {
@@ -277,6 +345,10 @@ std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arg
     }
     if (result.kind == Result::host_number) {
       results[i] = result.number.clone();
+      continue;
+    }
+    if (result.kind == Result::seed || result.kind == Result::counter) {
+      results[i] = host_number_of(result.kind == Result::seed ? randoms[0].seed : randoms[0].counter + result.offset);
       continue;
     }
     c10::Storage storage;

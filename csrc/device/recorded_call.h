@@ -25,11 +25,12 @@ class Layout {
   // None where an argument is neither a plain tensor of the device nor a number.
   static std::optional<Layout> of(const Arguments& arguments);
   bool holds(const Arguments& arguments) const;
-  bool has_host_numbers() const;  // tensors without dimensions on the host, whose values it includes
+  bool has_host_numbers() const;            // tensors without dimensions on the host, whose values it includes
+  void allow_any_value(uint32_t argument);  // of a number on the host
 
  private:
   struct Entry {
-    enum Kind : uint8_t { number, host_number, tensor } kind;
+    enum Kind : uint8_t { number, host_number, any_host_number, tensor } kind;
     at::ScalarType dtype;
     uint32_t shares_with;       // the first argument with the same buffer
     uint64_t large_size_bytes;  // of a buffer that one binding cannot hold, otherwise 0
@@ -38,6 +39,13 @@ class Layout {
   };
   std::vector<Entry> entries_;
 };
+
+// Numbers on the host that say which random numbers an op took, for its gradient. A replayed call takes other ones. The
+// op that makes them says so, and the one that reads them asks for the source that its launches name
+// (Launch::random_source); none where they are nothing that changes between two calls of what is recorded, if anything
+// is.
+void made_random_start(const at::Tensor& seed, const at::Tensor& counter);
+std::optional<uint32_t> random_source_of(const at::Tensor& seed, const at::Tensor& counter);
 
 class RecordedCall {
  public:
@@ -58,26 +66,41 @@ class RecordedCall {
   // The results, with nothing where the function gave no tensor.
   std::vector<std::optional<at::Tensor>> replay(const Arguments& arguments);
   size_t launches() const { return tape_->launch_count(); }
+  // The arguments on the host that are seeds and counters: the recording holds for all of their values.
+  std::vector<uint32_t> random_arguments() const;
 
  private:
+  friend void made_random_start(const at::Tensor& seed, const at::Tensor& counter);
+  friend std::optional<uint32_t> random_source_of(const at::Tensor& seed, const at::Tensor& counter);
   struct Result {
-    enum Kind : uint8_t { no_tensor, argument, host_number, made } kind;  // made: in a slot
-    uint32_t index;                                                       // of the argument or the slot
+    enum Kind : uint8_t { no_tensor, argument, host_number, seed, counter, made } kind;  // made: in a slot
+    uint32_t index;                                                                      // of the argument or the slot
     at::ScalarType dtype;
     uint64_t storage_bytes;
-    int64_t offset;
+    int64_t offset;  // of a counter: from the first number that the call takes
     c10::SmallVector<int64_t, 6> sizes, strides;
     at::Tensor number;
   };
 
   static c10::Storage storage_of(uint64_t slot_bytes, const Result& result);
   std::optional<Result> result_of(const at::Tensor& tensor) const;
+  std::optional<Result> random_result_of(const at::Tensor& tensor) const;
+  std::optional<uint32_t> argument_of(const at::Tensor& tensor) const;
+
+  struct RandomNumbers {
+    at::Tensor seed, counter;
+  };
+  struct RandomArguments {
+    uint32_t seed, counter;
+  };
 
   std::vector<at::Tensor> arguments_;  // while recording, so that no buffer of theirs is handed out again
   std::vector<at::Tensor> constants_;
   std::unique_ptr<Tape> tape_;
   std::vector<Result> results_;
   std::string failure_;
+  std::vector<RandomNumbers> made_randoms_;        // while recording
+  std::vector<RandomArguments> random_arguments_;  // by source, from source 1 on
   // With fixed buffers, by slot: what the call works in, and the memory of its results.
   const bool fixed_;
   std::vector<Buffer*> fixed_buffers_;

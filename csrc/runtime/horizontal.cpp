@@ -140,7 +140,10 @@ class Group {
       const Step& part = tape_.steps()[parts_[i].number];
       words[i] = step.grid[0] += part.grid[0];
       std::copy_n(tape_.params(part), part.param_words, &words[size_t{4} * parts_[i].first_param]);
-      if (part.random_word != kNoWord) step.random_word = 4 * parts_[i].first_param + part.random_word;
+      if (part.random_word != kNoWord) {
+        step.random_word = 4 * parts_[i].first_param + part.random_word;
+        step.random_source = part.random_source;
+      }
     }
     program.steps.push_back(std::move(step));
   }

@@ -10,6 +10,11 @@ namespace torch_webgpu {
 constexpr uint32_t kParamWords = 256;  // 32-bit words that one launch may pass
 constexpr uint32_t kNoWord = ~0u;
 
+// Where a run of random numbers begins.
+struct RandomStart {
+  uint64_t seed = 0, counter = 0;
+};
+
 // The arguments of a dispatch beside its kernel. The pointers lead into a Launch, a tape or a deferred launch.
 struct DispatchView {
   const Binding* bindings;
@@ -30,6 +35,7 @@ struct Launch {
   uint32_t read_only = 0;  // see Signature
   uint32_t uniforms = 1;
   uint32_t random_word = kNoWord;  // the parameter where seed and counter begin, two words each: a replay renews them
+  uint32_t random_source = 0;      // whose: the generator's, or those that Tape::add_random() gave this number
   uint64_t bytes = 0;              // that the operands span, for profiles; 0 if unknown
   bool windowed = false;           // some binding has a size
   bool reports = false;            // binds status() and takes its reporter's number as the first parameter

@@ -227,7 +227,7 @@ void Stream::stop_recording() {
   tape_ = nullptr;
 }
 
-void Stream::replay(const Tape& tape, const Buffer* const* slots, uint64_t random_seed, uint64_t random_counter) {
+void Stream::replay(const Tape& tape, const Buffer* const* slots, const RandomStart* randoms) {
   const bool at_once = wants_kernels_at_once();
   if (at_once) [[unlikely]] {
     for (const auto& step : tape.steps()) {
@@ -255,9 +255,10 @@ void Stream::replay(const Tape& tape, const Buffer* const* slots, uint64_t rando
     if (step.random_word != kNoWord) [[unlikely]] {
       std::copy_n(params, step.param_words, renewed);
       uint32_t* words = &renewed[step.random_word];
-      const uint64_t counter = (uint64_t{words[3]} << 32 | words[2]) - tape.random().counter + random_counter;
-      words[0] = static_cast<uint32_t>(random_seed);
-      words[1] = static_cast<uint32_t>(random_seed >> 32);
+      const RandomStart &then = tape.randoms()[step.random_source], &now = randoms[step.random_source];
+      const uint64_t counter = (uint64_t{words[3]} << 32 | words[2]) - then.counter + now.counter;
+      words[0] = static_cast<uint32_t>(now.seed);
+      words[1] = static_cast<uint32_t>(now.seed >> 32);
       words[2] = static_cast<uint32_t>(counter);
       words[3] = static_cast<uint32_t>(counter >> 32);
       params = renewed;

@@ -51,8 +51,9 @@ class Stream {
   Tape* recording() const {
     return tape_.load(std::memory_order_relaxed) && recorder_ == std::this_thread::get_id() ? tape_.load() : nullptr;
   }
-  // Runs the tape with a buffer per slot, under one lock. `random` is where its random numbers begin this time.
-  void replay(const Tape& tape, const Buffer* const* slots, uint64_t random_seed = 0, uint64_t random_counter = 0);
+  // Runs the tape with a buffer per slot, under one lock. `randoms` are where the numbers of each source begin this
+  // time; a tape without random numbers needs none.
+  void replay(const Tape& tape, const Buffer* const* slots, const RandomStart* randoms = nullptr);
 
   // Where a kernel leaves the first index it finds out of range: {found, reporter, index (low, high), dimension, size}.
   // Whoever waits for the device next gets it as an IndexError.

@@ -6,7 +6,7 @@
 
 namespace torch_webgpu {
 
-Tape::Tape(const std::vector<const Buffer*>& given, Random random) : random_(random) {
+Tape::Tape(const std::vector<const Buffer*>& given, Random random) : randoms_{random} {
   slots_.reserve(given.size());
   for (const auto* buffer : given) {
     if (buffer) slot_by_id_.emplace(buffer->id, static_cast<uint32_t>(slots_.size()));
@@ -49,6 +49,7 @@ void Tape::add(const Launch& launch, std::shared_ptr<Kernel> kernel, const Buffe
   step.first_word = static_cast<uint32_t>(program_.words.size());
   step.param_words = launch.param_words;
   step.random_word = launch.random_word;
+  step.random_source = launch.random_source;
   std::copy(launch.grid, launch.grid + 3, step.grid);
   step.windowed = launch.windowed;
   step.reports = launch.reports;
@@ -59,7 +60,7 @@ void Tape::add(const Launch& launch, std::shared_ptr<Kernel> kernel, const Buffe
     program_.bindings.push_back({use(*buffer), window, size_bytes});
   }
   program_.words.insert(program_.words.end(), launch.params, launch.params + launch.param_words);
-  if (launch.random_word != kNoWord) random_pending_ = false;
+  if (launch.random_word != kNoWord && launch.random_source == 0) random_pending_ = false;
   program_.steps.push_back(std::move(step));
   if (fuses_) texts_.push_back(text_of(launch));
 }
@@ -138,6 +139,11 @@ void Tape::took_random_numbers(uint64_t blocks) {
   if (random_pending_) fail("it draws random numbers on the host");
   random_pending_ = true;
   random_blocks_ += blocks;
+}
+
+uint32_t Tape::add_random(Random random) {
+  randoms_.push_back(random);
+  return static_cast<uint32_t>(randoms_.size() - 1);
 }
 
 void Tape::fail(std::string why) {

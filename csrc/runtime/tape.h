@@ -28,7 +28,7 @@ class Tape {
     std::shared_ptr<Kernel> kernel;  // null: a copy of `size_bytes`, from the first binding to the second
     uint32_t first_binding, binding_count;
     uint32_t first_word, param_words;
-    uint32_t random_word;
+    uint32_t random_word, random_source;  // as in Launch
     uint32_t grid[3];
     bool windowed, reports;
     uint64_t bytes;  // as in Launch
@@ -38,13 +38,11 @@ class Tape {
     uint32_t slot, window;
     uint64_t size_bytes;
   };
-  // Where a run of random numbers begins.
-  struct Random {
-    uint64_t seed = 0, counter = 0;
-  };
+  using Random = RandomStart;
 
   // `given` may hold nulls, for slots without a buffer.
   explicit Tape(const std::vector<const Buffer*>& given) : Tape(given, Random()) {}
+  // `random` is where the generator's numbers begin.
   Tape(const std::vector<const Buffer*>& given, Random random);
 
   // What a replay runs through.
@@ -63,6 +61,8 @@ class Tape {
                 uint64_t size_bytes);
   void allocated(const Buffer& buffer);
   void took_random_numbers(uint64_t blocks);
+  // A run of random numbers that the caller gives instead of the generator, by its number in Launch::random_source.
+  uint32_t add_random(Random random);
   void keep(const Buffer& buffer);  // its owner keeps it as long as the tape
   void fail(std::string why);
 
@@ -73,9 +73,9 @@ class Tape {
   // A replay may change words, for instance a learning rate; all later replays see the change.
   uint32_t* params(const Step& step) { return program_.words.data() + step.first_word; }
   const uint32_t* params(const Step& step) const { return program_.words.data() + step.first_word; }
-  uint32_t slot_of(const Buffer& buffer) const;  // kNoSlot where no step uses it
-  Random random() const { return random_; }
-  uint64_t random_blocks() const { return random_blocks_; }  // that one replay takes from the generator
+  uint32_t slot_of(const Buffer& buffer) const;                    // kNoSlot where no step uses it
+  const std::vector<Random>& randoms() const { return randoms_; }  // by source, while recording
+  uint64_t random_blocks() const { return random_blocks_; }        // that one replay takes from the generator
   size_t launch_count() const;
   const std::shared_ptr<const KernelText>& text(size_t step) const { return texts_[step]; }
   void append_to(Program& program, size_t step) const;
@@ -92,7 +92,7 @@ class Tape {
   std::unordered_map<uint32_t, uint32_t> slot_by_id_;
   Program program_;
   std::vector<std::shared_ptr<const KernelText>> texts_;  // of the steps; null for copies and what cannot be a part
-  Random random_;
+  std::vector<Random> randoms_;
   uint64_t random_blocks_ = 0;
   bool fuses_ = false;
   bool random_pending_ = false;  // numbers were taken, and no launch has used them yet

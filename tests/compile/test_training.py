@@ -128,3 +128,41 @@ def test_no_launch_more_than_needed() -> None:
     args = to_device([torch.randn(16, 32), torch.randn(32, 32), torch.randn(32, 16)])
     call(*args)
     assert count(call, *args) == 2
+
+
+def test_attention_with_dropout_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call has random numbers of its own, and its backward the same ones, whenever it runs."""
+    from torch_webgpu.inductor import runtime
+
+    made: list[Any] = []
+    record = runtime._C.RecordedFunction
+
+    def recording(*args: Any) -> Any:
+        made.append(record(*args))
+        return made[-1]
+
+    monkeypatch.setattr(runtime._C, "RecordedFunction", recording)
+    size = 32
+    q, k = (torch.zeros(2, 3, size, size, device="webgpu", requires_grad=True) for _ in range(2))
+    # The result is the matrix of probabilities, less those that were dropped; its sum over queries is the gradient.
+    v = torch.eye(size).expand(2, 3, size, size).contiguous().to("webgpu").requires_grad_()
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=0.5) * 2
+
+    call = compiled(attend)
+    seen = []
+    for _ in range(4):
+        outs = [call(q, k, v) for _ in range(2)]
+        for out in reversed(outs):
+            v.grad = None
+            out.sum().backward()
+            assert_same(v.grad, (out.detach().sum(-2)[..., None] + 0 * v.detach()).cpu(), rtol=1e-4, atol=1e-5)
+            seen.append(out.detach().cpu())
+    assert all(not torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
+    assert all(0.4 < (out != 0).float().mean() < 0.6 for out in seen)
+    assert [(f.recordings, f.replays, f.failures) for f in made] == [(1, 7, [])] * 2
+    torch.manual_seed(11)
+    expected = attend(q, k, v)
+    torch.manual_seed(11)
+    assert_same(call(q, k, v).detach(), expected.detach().cpu(), rtol=1e-6, atol=1e-6)

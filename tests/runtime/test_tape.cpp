@@ -99,12 +99,34 @@ TEST_CASE("tape: random launches draw other numbers in each replay") {
   REQUIRE(tape.failure() == "");
   CHECK(tape.random_blocks() == 8);
   const Buffer* slots[] = {&out.buffer()};
-  runtime().stream.replay(tape, slots, (uint64_t{3} << 32) | 9, (uint64_t{1} << 32) | 0xfffffffe);
+  const RandomStart now{(uint64_t{3} << 32) | 9, (uint64_t{1} << 32) | 0xfffffffe};
+  runtime().stream.replay(tape, slots, &now);
   const auto words = out.get();
   CHECK(words[0] == 9);
   CHECK(words[1] == 3);
   CHECK(words[2] == 2);  // 104 - 100 further, with a carry
   CHECK(words[3] == 2);
+}
+
+TEST_CASE("tape: random launches of another source take that source's numbers, and none of the generator's") {
+  const Program numbers{"numbers", 1, "if (id.x < 4u) { m0[id.x] = p[0][id.x]; }", "4"};
+  const Words out(filled(0));
+  Tape tape({&out.buffer()}, {7, 100});
+  {
+    const Recording recording(tape);
+    Launch launch = make_launch(numbers, {out.binding()}, {5, 0, 32, 0});
+    launch.random_word = 0;
+    launch.random_source = tape.add_random({5, 30});
+    CHECK(launch.random_source == 1);
+    runtime().stream.dispatch(launch);
+  }
+  REQUIRE(tape.failure() == "");
+  CHECK(tape.random_blocks() == 0);
+  const Buffer* slots[] = {&out.buffer()};
+  const RandomStart now[] = {{1, 1}, {6, 40}};
+  runtime().stream.replay(tape, slots, now);
+  CHECK(out.get()[0] == 6);
+  CHECK(out.get()[2] == 42);
 }
 
 TEST_CASE("tape: what a replay could not repeat makes it unusable") {

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "device/generator.h"
+#include "device/recorded_call.h"
 #include "families/custom.h"
 #include "families/launch.h"
 #include "families/windows.h"
@@ -247,6 +248,10 @@ void Attention::launch(Kind kind, Operands operands) const {
     words[P::kRandom + half] = static_cast<uint32_t>(seed >> (32 * half));
     words[P::kRandom + 2 + half] = static_cast<uint32_t>(counter >> (32 * half));
   }
+  if (dropout > 0 && random_source && kind != Kind::combine) {
+    launch.random_word = P::kRandom;
+    launch.random_source = *random_source;
+  }
   words[P::kParts] = parts;
   words[P::kPartKeys] = part_keys;
   words[P::kPartStride] = part_stride / unit;
@@ -367,8 +372,10 @@ Result attention(const at::Tensor& query, const at::Tensor& key, const at::Tenso
     const auto blocks = generator->take(sizes.random_blocks());
     sizes.seed = blocks.seed;
     sizes.counter = blocks.first;
+    sizes.random_source = 0;
     *seed.mutable_data_ptr<int64_t>() = static_cast<int64_t>(sizes.seed);
     *counter.mutable_data_ptr<int64_t>() = static_cast<int64_t>(sizes.counter);
+    made_random_start(seed, counter);
   }
   if (key.numel() == 0 || value.numel() == 0 || query.numel() == 0) {
     out.zero_();

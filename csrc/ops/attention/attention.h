@@ -33,6 +33,7 @@ struct Attention {
   double scale, dropout;
   bool causal;
   uint64_t seed = 0, counter = 0;                 // of the random numbers for dropout
+  std::optional<uint32_t> random_source;          // as in Launch, if a replay takes other random numbers
   int64_t parts = 1, part_keys, part_stride = 0;  // each part of the keys is computed by itself
   double log_unit = 1;                            // of the log-sum-exp that is stored, or loaded
   const Flex* flex = nullptr;

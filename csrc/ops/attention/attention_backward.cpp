@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "device/recorded_call.h"
 #include "families/launch.h"
 #include "ops/attention/attention.h"
 #include "ops/native.h"
@@ -57,6 +58,7 @@ Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, co
   if (dropout_p > 0) {
     sizes.seed = static_cast<uint64_t>(seed.item<int64_t>());
     sizes.counter = static_cast<uint64_t>(offset.item<int64_t>());
+    sizes.random_source = random_source_of(seed, offset);
   }
   const bool has_mask = attn_bias.defined();
   const bool wants_mask = wanted[3] && has_mask;
