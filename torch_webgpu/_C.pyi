@@ -47,6 +47,7 @@ class Kernel:
         read_only: int,
         uniforms: int = 1,
         wait: bool = True,
+        pages: Sequence[int] = (),
     ) -> None: ...
     def finish(self) -> None: ...
     def __call__(

@@ -79,15 +79,15 @@ void convolve_given(const GivenEpilogue* self, const at::Tensor& x, const at::Te
 void bind_kernels(py::module& m) {
   py::class_<CustomKernel, std::unique_ptr<CustomKernel, py::nodelete>>(m, "Kernel")
       .def(py::init([](std::string label, std::string wgsl, std::string entry_point, uint32_t bindings,
-                       uint32_t read_only, uint32_t uniforms, bool wait) {
+                       uint32_t read_only, uint32_t uniforms, bool wait, TensorPages pages) {
              const py::gil_scoped_release release;
              KernelSource source{std::move(label), std::move(wgsl), std::move(entry_point)};
-             const CustomKernel& kernel = custom_kernel(std::move(source), {bindings, read_only, uniforms});
+             const CustomKernel& kernel = custom_kernel(std::move(source), {bindings, read_only, uniforms}, std::move(pages));
              if (wait) finish(kernel);
              return const_cast<CustomKernel*>(&kernel);
            }),
            py::arg("label"), py::arg("wgsl"), py::arg("entry_point"), py::arg("bindings"), py::arg("read_only"),
-           py::arg("uniforms") = 1, py::arg("wait") = true)
+           py::arg("uniforms") = 1, py::arg("wait") = true, py::arg("pages") = TensorPages{})
       .def("finish", &finish, py::call_guard<py::gil_scoped_release>())
       .def("__call__", &call, py::arg("tensors"), py::arg("words"), py::arg("grid"), py::arg("offsets") = false)
       .def_property_readonly("label", [](const CustomKernel& kernel) { return kernel.source.label; })

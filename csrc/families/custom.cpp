@@ -58,8 +58,14 @@ void set_kernel(Launch& launch, const CustomKernel& kernel) {
 
 }  // namespace
 
-TensorBinder::TensorBinder(const std::string& label, at::TensorList tensors, uint32_t read_only, Places places)
-    : label_(label), tensors_(tensors), read_only_(read_only), places_(places), limit_(max_binding_bytes()) {
+TensorBinder::TensorBinder(const std::string& label, at::TensorList tensors, uint32_t read_only, Places places,
+                           at::ArrayRef<uint8_t> pages)
+    : label_(label),
+      tensors_(tensors),
+      read_only_(read_only),
+      places_(places),
+      pages_(pages),
+      limit_(max_binding_bytes()) {
   for (const auto& tensor : tensors) {
     TORCH_CHECK_VALUE(tensor.device() == kDevice, label, "() takes tensors on webgpu:0, but one is on ",
                       tensor.device());
@@ -67,8 +73,8 @@ TensorBinder::TensorBinder(const std::string& label, at::TensorList tensors, uin
 }
 
 void TensorBinder::bind(Launch& launch) {
-  launch.binding_count = static_cast<uint32_t>(tensors_.size());
-  launch.read_only = read_only_;
+  launch.binding_count = 0;
+  launch.read_only = 0;
   launch.bytes = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) bind(launch, i);
 }
@@ -113,9 +119,13 @@ void TensorBinder::bind(Launch& launch, size_t index) {
 
 void TensorBinder::bind(Launch& launch, size_t index, const at::Tensor& storage, uint64_t begin, uint64_t end) {
   const Buffer* buffer = buffer_of(storage);
+  for (uint32_t page = 0; page < pages_of(index); ++page) {
+    launch.read_only |= (read_only_ >> index & 1) << (launch.binding_count + page);
+  }
+  if (pages_of(index) > 1) return bind_pages(launch, index, *buffer, begin, end);
   const bool whole = end == kAnySize || (places_ == Places::offsets && buffer->size_bytes <= limit_);
   const uint64_t window = whole ? 0 : begin / kWindowBytes, start = window * kWindowBytes;
-  Binding& binding = launch.bindings[index];
+  Binding& binding = launch.bindings[launch.binding_count++];
   binding = {buffer, static_cast<uint32_t>(window), 0};
   if (!whole) {
     TORCH_CHECK(end - start <= limit_, "webgpu: ", label_, ": a tensor of ", end - begin,
@@ -128,7 +138,37 @@ void TensorBinder::bind(Launch& launch, size_t index, const at::Tensor& storage,
   offsets_.push_back(static_cast<uint32_t>((begin - start) / tensors_[index].element_size()));
 }
 
-const CustomKernel& custom_kernel(KernelSource source, const Signature& signature) {
+// All pages but the last are as large as a binding may be. Those that a tensor does not reach are of no use, but bound.
+void TensorBinder::bind_pages(Launch& launch, size_t index, const Buffer& buffer, uint64_t begin, uint64_t end) {
+  const uint64_t start = begin / kWindowBytes * kWindowBytes, count = pages_of(index);
+  const uint64_t last = std::min(round_up(std::min(end, buffer.size_bytes), 16), buffer.size_bytes);
+  TORCH_CHECK(last - start <= count * limit_, "webgpu: ", label_, ": a tensor of ", end - begin, " bytes exceeds ",
+              count, " times the adapter's maxStorageBufferBindingSize, ", limit_, " bytes");
+  for (uint64_t page = 0; page < count; ++page) {
+    const uint64_t from = start + page * limit_;
+    Binding& binding = launch.bindings[launch.binding_count++];
+    if (from < last) {
+      binding = {&buffer, static_cast<uint32_t>(from / kWindowBytes), std::min(limit_, last - from)};
+    } else {
+      copies_.push_back(empty_tensor({4}, {}, at::kInt));
+      binding = {buffer_of(copies_.back()), 0, 0};
+    }
+  }
+  launch.windowed = true;
+  offsets_.push_back(static_cast<uint32_t>((begin - start) / tensors_[index].element_size()));
+}
+
+const CustomKernel& custom_kernel(KernelSource source, Signature signature, TensorPages pages) {
+  const uint32_t read_only = signature.read_only;
+  if (!pages.empty()) {
+    signature.bindings = signature.read_only = 0;
+    for (size_t i = 0; i < pages.size(); ++i) {
+      for (uint32_t page = 0; page < pages[i]; ++page) {
+        signature.read_only |= (read_only >> i & 1) << signature.bindings++;
+      }
+    }
+    TORCH_CHECK_VALUE(signature.bindings <= kMaxBindings, source.label, ": too many pages");
+  }
   static std::mutex mutex;
   static auto* kernels = new std::unordered_map<std::string, std::unique_ptr<CustomKernel>>;
   const std::string name = source.entry_point + ' ' + std::to_string(signature.bindings) + ' ' +
@@ -139,7 +179,8 @@ const CustomKernel& custom_kernel(KernelSource source, const Signature& signatur
     const std::lock_guard lock(mutex);
     auto& entry = (*kernels)[name];
     if (!entry) {
-      entry = std::make_unique<CustomKernel>(CustomKernel{std::move(source), signature, {}});
+      entry =
+          std::make_unique<CustomKernel>(CustomKernel{std::move(source), signature, {}, std::move(pages), read_only});
       entry->key.words = {static_cast<uint64_t>(Family::custom), kernels->size(), 0, 0};
     }
     kernel = entry.get();
@@ -156,8 +197,9 @@ void finish(const CustomKernel& kernel) {
 
 void launch_custom(const CustomKernel& kernel, at::TensorList tensors, at::ArrayRef<uint32_t> words,
                    const std::array<uint32_t, 3>& grid, Places places) {
-  TORCH_CHECK_TYPE(tensors.size() == kernel.signature.bindings, kernel.source.label, "() takes ",
-                   kernel.signature.bindings, " tensors, but ", tensors.size(), " were given");
+  const size_t expected = kernel.pages.empty() ? kernel.signature.bindings : kernel.pages.size();
+  TORCH_CHECK_TYPE(tensors.size() == expected, kernel.source.label, "() takes ", expected, " tensors, but ",
+                   tensors.size(), " were given");
   const uint32_t most = runtime().device.limits.maxComputeWorkgroupsPerDimension;
   for (const uint32_t groups : grid) {
     TORCH_CHECK_VALUE(groups <= most, kernel.source.label, "(): ", groups,
@@ -170,7 +212,7 @@ void launch_custom(const CustomKernel& kernel, at::TensorList tensors, at::Array
   Launch launch;
   set_kernel(launch, kernel);
   std::copy(grid.begin(), grid.end(), launch.grid);
-  TensorBinder binder(kernel.source.label, tensors, kernel.signature.read_only, places);
+  TensorBinder binder(kernel.source.label, tensors, kernel.read_only, places, kernel.pages);
   binder.bind(launch);
   if (with_offsets) {
     std::copy(binder.offsets().begin(), binder.offsets().end(), launch.params);

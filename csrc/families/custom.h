@@ -11,14 +11,20 @@
 
 namespace torch_webgpu {
 
+// How many bindings a kernel has for each of its tensors, the pages of what one binding cannot hold. Empty: one each.
+using TensorPages = std::vector<uint8_t>;
+
 struct CustomKernel {
   KernelSource source;
   Signature signature;
   KernelKey key;
+  TensorPages pages;
+  uint32_t read_only;  // a bit for each tensor, where the signature has one for each binding
 };
 
 // One kernel per text, entry point and signature; it lives as long as the process. Worker threads compile it meanwhile.
-const CustomKernel& custom_kernel(KernelSource source, const Signature& signature);
+// The signature's bindings are tensors, some of which have several `pages`.
+const CustomKernel& custom_kernel(KernelSource source, Signature signature, TensorPages pages = {});
 
 // Waits for it, and raises what is wrong with it.
 void finish(const CustomKernel& kernel);
@@ -32,7 +38,8 @@ enum class Places {
 // begin, is bound as a copy, which is copied back if the kernel writes it.
 class TensorBinder {
  public:
-  TensorBinder(const std::string& label, at::TensorList tensors, uint32_t read_only, Places places);
+  TensorBinder(const std::string& label, at::TensorList tensors, uint32_t read_only, Places places,
+               at::ArrayRef<uint8_t> pages = {});
   void bind(Launch& launch);
   void copy_back();  // after the dispatch: what the kernel wrote to copies goes to the tensors
   const c10::SmallVector<uint32_t, 16>& offsets() const { return offsets_; }  // in the bindings, in elements
@@ -42,11 +49,14 @@ class TensorBinder {
   bool shares_with_written(size_t index) const;
   void bind(Launch& launch, size_t index);
   void bind(Launch& launch, size_t index, const at::Tensor& storage, uint64_t begin, uint64_t end);
+  void bind_pages(Launch& launch, size_t index, const Buffer& buffer, uint64_t begin, uint64_t end);
+  uint32_t pages_of(size_t index) const { return pages_.empty() ? 1 : pages_[index]; }
 
   const std::string& label_;
   at::TensorList tensors_;
   const uint32_t read_only_;
   const Places places_;
+  const at::ArrayRef<uint8_t> pages_;
   const uint64_t limit_;
   c10::SmallVector<uint32_t, 16> offsets_;
   std::vector<at::Tensor> copies_;

@@ -9,9 +9,13 @@ from typing import Any
 
 import torch
 
+from torch_webgpu.inductor import pages
 from torch_webgpu.inductor.types import STORED
 
 log = logging.getLogger(__name__)
+
+# Eager ops of these names draw from the generator: a backward that computes them again would get other numbers.
+_RANDOM = {torch.ops.prims.inductor_random.default, torch.ops.prims.inductor_randint.default}
 
 # Ops whose bodies the code generator refused while the current graph was compiled.
 _refused: dict[Any, str] = {}
@@ -30,6 +34,9 @@ def refuses(tensor: torch.Tensor, op: Any) -> bool:
     if tensor.dtype not in STORED:
         log.info("%s runs eagerly: %s is no dtype of kernels", op, tensor.dtype)
         return True
+    if pages.refuses(tensor):
+        log.info("%s runs eagerly: indices of kernels do not reach %s elements", op, tensor.numel())
+        return True
     if op in _refused:
         log.info("%s runs eagerly: %s", op, _refused[op])
         return True
@@ -44,9 +51,13 @@ def naming_ops(node: Any) -> Iterator[None]:
     except Unprintable:
         raise
     except NotImplementedError as error:
-        origins = getattr(node.node, "origins", ())
-        ops = [origin.target for origin in origins if isinstance(origin.target, torch._ops.OpOverload)]
-        raise Unprintable(ops, str(error) or "no formula") from error
+        raise Unprintable(ops_of(node), str(error) or "no formula") from error
+
+
+def ops_of(node: Any) -> list[Any]:
+    """The ops of the graph that a node of the scheduler computes."""
+    origins = getattr(node.node, "origins", ())
+    return [origin.target for origin in origins if isinstance(origin.target, torch._ops.OpOverload)]
 
 
 def until_printable(compile_graph: Callable[[], Any]) -> Any:
@@ -56,9 +67,10 @@ def until_printable(compile_graph: Callable[[], Any]) -> Any:
             try:
                 return compile_graph()
             except Unprintable as refusal:
-                if not set(refusal.ops) - set(_refused):
+                fresh = set(refusal.ops) - set(_refused) - _RANDOM
+                if not fresh:
                     raise
                 log.info("compiling again: %s", refusal)
-                _refused.update(dict.fromkeys(refusal.ops, refusal.reason))
+                _refused.update(dict.fromkeys(fresh, refusal.reason))
     finally:
         _refused.clear()

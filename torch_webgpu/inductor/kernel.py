@@ -22,10 +22,11 @@ from torch.utils._ordered_set import OrderedSet
 from torch.utils._sympy.symbol import SymT, free_symbol_is_type
 
 from torch_webgpu.inductor import launch
-from torch_webgpu.inductor.eager import naming_ops
+from torch_webgpu.inductor.eager import Unprintable, naming_ops, ops_of
 from torch_webgpu.inductor.library import Library
 from torch_webgpu.inductor.memory import QUAD_I64, Accessors, Binding, begins_its_storage, resolve
 from torch_webgpu.inductor.overrides import WebGPUOverrides
+from torch_webgpu.inductor.pages import page_bytes, pages_of
 from torch_webgpu.inductor.printer import print_index
 from torch_webgpu.inductor.scans import Scans
 from torch_webgpu.inductor.types import COMPUTE, wgsl_type
@@ -151,7 +152,9 @@ class WebGPUKernel(Scans):
             inner = self.args.input_buffers[real]
         else:
             inner = self.args.output(name)
-        binding = self.bindings.setdefault(inner, Binding(inner, dtype))
+        if inner not in self.bindings:
+            self.bindings[inner] = Binding(inner, dtype, pages=pages_of(real))
+        binding = self.bindings[inner]
         binding.begins_storage &= begins_its_storage(real)
         inplace = self.args.inplace_buffers.get(real)
         for other in getattr(inplace, "other_names", ()):
@@ -298,8 +301,11 @@ class WebGPUKernel(Scans):
                 self.print_elements(main, plan)
         tensors, numbers = self.tensors(), self.numbers()
         head = IndentedBuffer()
-        for slot, (binding, _) in enumerate(tensors):
-            head.splice(Accessors(binding, slot, f"i32({param(slot)})").text())
+        slot = 0
+        for i, (binding, _) in enumerate(tensors):
+            head.splice(Accessors(binding, slot, f"i32({param(i)})").text())
+            slot += binding.pages
+        self.check_bindings(slot)
         setup = ["take_params();"]
         for i, (inner, outer) in enumerate(numbers):
             is_float = isinstance(outer, sympy.Symbol) and not outer.is_integer
@@ -317,6 +323,15 @@ class WebGPUKernel(Scans):
                 self.library.text(),
             ]
         )
+
+    def check_bindings(self, count: int) -> None:
+        """A fused kernel never has too many; one op may have, where its tensors take several each."""
+        if count > launch.most_bindings():
+            ops = [op for node in self.features.scheduler_nodes() for op in ops_of(node)]
+            most = launch.most_bindings()
+            raise Unprintable(
+                ops, f"its tensors take {count} bindings of {page_bytes()} bytes, and the adapter has {most}"
+            )
 
     def plan(self) -> launch.Plan:
         if self.features.is_reduction():
@@ -339,6 +354,9 @@ class WebGPUKernel(Scans):
         tensors = self.tensors()
         read_only = sum(1 << slot for slot, (binding, _) in enumerate(tensors) if not binding.is_written)
         bound = f"{len(tensors)}, 0b{read_only:b}, {self.uses_subgroups}"
+        pages = [binding.pages for binding, _ in tensors]
+        if max(pages, default=1) > 1:
+            bound += f", pages={pages}"
         return f"webgpu_runtime.kernel({label!r}, r'''\n{text}''', {self.library.files}, {bound})"
 
     def call_kernel(self, name: str, node: Any = None, deallocate_ws: bool = True) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch._inductor import ir
 from torch._inductor.virtualized import V
 
+from torch_webgpu.inductor.pages import Array
 from torch_webgpu.inductor.types import COMPUTE, from_raw, size_of, to_raw, wgsl_type
 
 
@@ -45,6 +46,7 @@ class Binding:
     load_quads: bool = False
     store_quads: bool = False
     adds: bool = False
+    pages: int = 1  # bindings that it takes
 
     @property
     def is_written(self) -> bool:
@@ -72,11 +74,12 @@ class Accessors:
         self.bytes = size_of(binding.dtype)
         self.type = wgsl_type(COMPUTE[binding.dtype])
         self.offset = "" if binding.begins_storage else f" + {offset}"
+        access = "read_write" if binding.is_written else "read"
+        self.array = Array(binding.name, binding.element, access, binding.pages)
 
     def text(self) -> str:
         b = self.binding
-        access = "read_write" if b.is_written else "read"
-        parts = [f"@group(0) @binding({self.slot}) var<storage, {access}> {self.name}: array<{b.element}>;"]
+        parts = []
         if b.loads or (b.load_quads and not b.begins_storage) or (b.load_quads and b.is_atomic):
             parts.append(self._load())
         if b.load_quads:
@@ -87,19 +90,20 @@ class Accessors:
             parts.append(self._store_quad())
         if b.adds:
             parts.append(self._add())
-        return "\n".join(parts)
+        return "\n".join((self.array.declarations(self.slot), *parts))
 
-    def _word(self, index: str) -> str:
-        """A place of the buffer, as one word."""
-        if self.binding.element == "vec4<u32>":
-            return f"{self.name}[({index}) >> 2u][({index}) & 3u]"
-        if self.binding.element == "vec2<u32>":
-            return f"{self.name}[({index}) >> 1u][({index}) & 1u]"
-        return f"{self.name}[{index}]"
+    def _word_in_element(self, index: str) -> tuple[str, str]:
+        """The element of the array that holds a word, and which of the element's words it is."""
+        shift = {"vec4<u32>": 2, "vec2<u32>": 1}.get(self.binding.element, 0)
+        return (f"({index}) >> {shift}u", f"({index}) & {(1 << shift) - 1}u") if shift else (index, "")
 
     def _read_word(self, index: str) -> str:
-        word = self._word(index)
-        return f"atomicLoad(&{word})" if self.binding.is_atomic else word
+        element, word = self._word_in_element(index)
+        return f"{self.array.get(element)}[{word}]" if word else self.array.get(element)
+
+    def _write_word(self, index: str, value: str) -> str:
+        element, word = self._word_in_element(index)
+        return self.array.put_word(element, word, value) if word else self.array.put(element, value)
 
     def _begin(self) -> str:
         return f"  let e = u32(i{self.offset});\n"
@@ -120,20 +124,20 @@ class Accessors:
 
     def _unpacked(self) -> str:
         """The four values of a quad that was read whole, at `e`."""
-        dtype, name = self.binding.dtype, self.name
+        dtype, get = self.binding.dtype, self.array.get
         if self.bytes == 8:
-            return (f"  let a = {name}[e >> 1u];\n  let b = {name}[(e >> 1u) + 1u];\n"
+            return (f"  let a = {get('e >> 1u')};\n  let b = {get('(e >> 1u) + 1u')};\n"
                     "  return Quad_i64(vec4<u32>(a.x, a.z, b.x, b.z), vec4<u32>(a.y, a.w, b.y, b.w));\n")  # fmt: skip
         if self.bytes == 4:
-            return f"  return bitcast<vec4<{self.type}>>({name}[e >> 2u]);\n"
+            return f"  return bitcast<vec4<{self.type}>>({get('e >> 2u')});\n"
         if dtype is torch.float16:
-            return f"  let w = {name}[e >> 2u];\n  return vec4<f32>(unpack2x16float(w.x), unpack2x16float(w.y));\n"
+            return f"  let w = {get('e >> 2u')};\n  return vec4<f32>(unpack2x16float(w.x), unpack2x16float(w.y));\n"
         if self.bytes == 2:
             raws = ["w.x", "(w.x >> 16u)", "w.y", "(w.y >> 16u)"]
         else:
             raws = ["w", "(w >> 8u)", "(w >> 16u)", "(w >> 24u)"]
         values = ", ".join(from_raw(dtype, raw) for raw in raws)
-        return f"  let w = {name}[e >> 2u];\n  return vec4<{self.type}>({values});\n"
+        return f"  let w = {get('e >> 2u')};\n  return vec4<{self.type}>({values});\n"
 
     def _load_quad(self) -> str:
         head = f"fn load4_{self.name}(i: i32) -> {self._quad_type()} {{\n"
@@ -154,15 +158,14 @@ class Accessors:
         raw = to_raw(self.binding.dtype, "v")
         if self.bytes >= 4:
             if self.bytes == 8:
-                return f"{head}  {self._word('e * 2u')} = v.x;\n  {self._word('e * 2u + 1u')} = v.y;\n}}"
-            if self.binding.is_atomic:
-                return f"{head}  atomicStore(&{self._word('e')}, {raw});\n}}"
-            return f"{head}  {self._word('e')} = {raw};\n}}"
+                return f"{head}  {self._write_word('e * 2u', 'v.x')}\n  {self._write_word('e * 2u + 1u', 'v.y')}\n}}"
+            return f"{head}  {self._write_word('e', raw)}\n}}"
         if not self.binding.is_atomic:
             return ""  # stored by quads alone
         shift, mask, bits, ones = self._packing()
-        return (f"{head}  let s = (e & {mask}u) * {bits}u;\n  atomicAnd(&{self.name}[e >> {shift}u], ~({ones} << s));\n"
-                f"  atomicOr(&{self.name}[e >> {shift}u], {raw} << s);\n}}")  # fmt: skip
+        cleared = self.array.change("atomicAnd", f"e >> {shift}u", f"~({ones} << s)")
+        filled = self.array.change("atomicOr", f"e >> {shift}u", f"{raw} << s")
+        return f"{head}  let s = (e & {mask}u) * {bits}u;\n  {cleared}\n  {filled}\n}}"
 
     def _packing(self) -> tuple[int, int, int, str]:
         return (1, 1, 16, "0xffffu") if self.bytes == 2 else (2, 3, 8, "0xffu")
@@ -181,13 +184,14 @@ class Accessors:
                 whole = f"vec2<u32>({raws[0]} | ({raws[1]} << 16u), {raws[2]} | ({raws[3]} << 16u))"
             else:
                 whole = f"{raws[0]} | ({raws[1]} << 8u) | ({raws[2]} << 16u) | ({raws[3]} << 24u)"
-            return f"{head}  {name}[e >> 2u] = {whole};\n}}"
+            return f"{head}  {self.array.put('e >> 2u', whole)}\n}}"
         uneven = "left < 4" if self.binding.begins_storage else "left < 4 || is_uneven(e)"
         if self.bytes == 8:
-            whole = (f"  {name}[e >> 1u] = vec4<u32>(v.lo.x, v.hi.x, v.lo.y, v.hi.y);\n"
-                     f"  {name}[(e >> 1u) + 1u] = vec4<u32>(v.lo.z, v.hi.z, v.lo.w, v.hi.w);\n")  # fmt: skip
+            first = self.array.put("e >> 1u", "vec4<u32>(v.lo.x, v.hi.x, v.lo.y, v.hi.y)")
+            second = self.array.put("(e >> 1u) + 1u", "vec4<u32>(v.lo.z, v.hi.z, v.lo.w, v.hi.w)")
+            whole = f"  {first}\n  {second}\n"
         else:
-            whole = f"  {name}[e >> 2u] = bitcast<vec4<u32>>(v);\n"
+            whole = f"  {self.array.put('e >> 2u', 'bitcast<vec4<u32>>(v)')}\n"
         return f"{head}  if ({uneven}) {{\n{single}    return;\n  }}\n{whole}}}"
 
     def _add(self) -> str:
@@ -195,16 +199,16 @@ class Accessors:
         dtype = self.binding.dtype
         head = f"fn add_{self.name}(i: i32, v: {self.type}) {{\n{self._begin()}"
         if self.bytes == 4 and self.type == "i32":
-            return f"{head}  atomicAdd(&{self.name}[e], bitcast<u32>(v));\n}}"
+            return f"{head}  {self.array.change('atomicAdd', 'e', 'bitcast<u32>(v)')}\n}}"
         if self.bytes == 4:
-            place, new = f"{self.name}[e]", to_raw(dtype, f"{from_raw(dtype, 'old')} + v")
+            place, new = "e", to_raw(dtype, f"{from_raw(dtype, 'old')} + v")
         else:
             shift, mask, bits, ones = self._packing()
             head += f"  let s = (e & {mask}u) * {bits}u;\n"
             total = to_raw(dtype, f"{from_raw(dtype, '(old >> s)')} + v")
-            place, new = f"{self.name}[e >> {shift}u]", f"(old & ~({ones} << s)) | ({total} << s)"
-        return (f"{head}  var old = atomicLoad(&{place});\n  loop {{\n    let result = "
-                f"atomicCompareExchangeWeak(&{place}, old, {new});\n    if (result.exchanged) {{ break; }}\n"
+            place, new = f"e >> {shift}u", f"(old & ~({ones} << s)) | ({total} << s)"
+        return (f"{head}  var old = {self.array.get(place)};\n  loop {{\n    let result = "
+                f"{self.array.exchange(place, 'old', new)};\n    if (result.exchanged) {{ break; }}\n"
                 "    old = result.old_value;\n  }\n}")  # fmt: skip
 
 

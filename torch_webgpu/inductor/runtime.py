@@ -75,12 +75,20 @@ def to_word(number: Any) -> int:
     return int(number) & 0xFFFFFFFF
 
 
-def kernel(label: str, text: str, files: Sequence[str], bindings: int, read_only: int, subgroups: bool) -> Kernel:
-    """A kernel that worker threads compile, beside the module's others."""
+def kernel(
+    label: str,
+    text: str,
+    files: Sequence[str],
+    bindings: int,
+    read_only: int,
+    subgroups: bool,
+    pages: Sequence[int] = (),
+) -> Kernel:
+    """A kernel that worker threads compile, beside the module's others. `pages` are the bindings of each tensor."""
 
     def compile_text(uneven: str) -> Any:
         wgsl = assemble(f"{text}\n{uneven}" if "is_uneven(" in text else text, files, subgroups)
-        return _C.Kernel(label, wgsl, "main", bindings, read_only, wait=False)
+        return _C.Kernel(label, wgsl, "main", bindings, read_only, wait=False, pages=pages)
 
     return Kernel(compile_text)
 

@@ -16,6 +16,7 @@ from torch.utils._ordered_set import OrderedSet
 from torch_webgpu.inductor import launch
 from torch_webgpu.inductor.kernel import WebGPUKernel
 from torch_webgpu.inductor.origins import comment
+from torch_webgpu.inductor.pages import pages_of
 
 
 class WebGPUScheduling(SIMDScheduling):
@@ -37,7 +38,16 @@ class WebGPUScheduling(SIMDScheduling):
     def _binds_too_many(self, first: Any, second: Any) -> bool:
         """Counts right for nodes in the order in which they run; the other order counts what stays inside too."""
         scheduler: Any = self.scheduler
-        return bool(scheduler.fusion_prevent_too_many_reads_and_writes(first, second, launch.most_bindings()))
+        names = {dep.name for node in (first, second) for dep in node.read_writes.reads_and_writes()}
+        further = {name: pages_of(name) - 1 for name in names if pages_of(name) > 1}
+        if not further:
+            return bool(scheduler.fusion_prevent_too_many_reads_and_writes(first, second, launch.most_bindings()))
+        if first.is_template():
+            return True
+        fused = OrderedSet(node.get_name() for part in (first, second) for node in part.get_nodes())
+        inside = {name for name in further if scheduler.can_buffer_be_removed_through_fusion(name, fused)}
+        left = launch.most_bindings() - sum(count for name, count in further.items() if name not in inside)
+        return left < 1 or bool(scheduler.fusion_prevent_too_many_reads_and_writes(first, second, left))
 
     can_fuse_vertical = can_fuse
     can_fuse_horizontal = can_fuse
