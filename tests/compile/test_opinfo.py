@@ -19,7 +19,7 @@ from tests.ops import opinfo
 from tests.ops.native_ops import tolerance
 from tests.support import name_of
 
-EVERY = {torch.float32: 16, torch.float16: 64, torch.bfloat16: 64, torch.int64: 64}
+EVERY = {torch.float32: 16, torch.float16: 32, torch.bfloat16: 32, torch.int64: 32}
 
 
 def cases() -> list[Any]:
