@@ -77,6 +77,7 @@ class Epilogue:
         stride: Sequence[int],
         padding: Sequence[int],
         dilation: Sequence[int],
+        form: Sequence[int],
         tensors: Sequence[torch.Tensor],
         read_only: int,
         words: Sequence[int],
@@ -92,6 +93,7 @@ def convolution_candidates(
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
+    form: Sequence[int],
 ) -> list[tuple[int, str]]: ...
 
 epilogue_bindings: int

@@ -65,12 +65,13 @@ void multiply(const GivenEpilogue* self, const at::Tensor& a, const at::Tensor& 
 }
 
 using Sizes = std::vector<int64_t>;
+using Form = std::array<int64_t, 2>;  // whether it is transposed, and how many groups it has
 
 void convolve_given(const GivenEpilogue* self, const at::Tensor& x, const at::Tensor& weight, const Sizes& sizes,
-                    const Sizes& stride, const Sizes& padding, const Sizes& dilation, const py::sequence& tensors,
-                    uint32_t read_only, const py::sequence& words, int64_t candidate) {
+                    const Sizes& stride, const Sizes& padding, const Sizes& dilation, const Form& form,
+                    const py::sequence& tensors, uint32_t read_only, const py::sequence& words, int64_t candidate) {
   run_into(self, tensors, read_only, words, candidate, [&](const EpilogueCall& call) {
-    convolve_into(call, Window(stride, padding, dilation, 1), sizes, x, weight);
+    convolve_into(call, Window(stride, padding, dilation, form[1]), form[0] != 0, sizes, x, weight);
   });
 }
 
@@ -82,7 +83,8 @@ void bind_kernels(py::module& m) {
                        uint32_t read_only, uint32_t uniforms, bool wait, TensorPages pages) {
              const py::gil_scoped_release release;
              KernelSource source{std::move(label), std::move(wgsl), std::move(entry_point)};
-             const CustomKernel& kernel = custom_kernel(std::move(source), {bindings, read_only, uniforms}, std::move(pages));
+             const CustomKernel& kernel =
+                 custom_kernel(std::move(source), {bindings, read_only, uniforms}, std::move(pages));
              if (wait) finish(kernel);
              return const_cast<CustomKernel*>(&kernel);
            }),
@@ -103,16 +105,17 @@ void bind_kernels(py::module& m) {
       .def("matmul", &multiply, py::arg("a"), py::arg("b"), py::arg("tensors"), py::arg("read_only"), py::arg("words"),
            py::arg("candidate") = kChosen)
       .def("convolution", &convolve_given, py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"),
-           py::arg("padding"), py::arg("dilation"), py::arg("tensors"), py::arg("read_only"), py::arg("words"),
-           py::arg("candidate") = kChosen);
+           py::arg("padding"), py::arg("dilation"), py::arg("form"), py::arg("tensors"), py::arg("read_only"),
+           py::arg("words"), py::arg("candidate") = kChosen);
   m.def("matmul_candidates", &matmul_candidates, py::arg("a"), py::arg("b"));
   m.def(
       "convolution_candidates",
       [](const at::Tensor& x, const at::Tensor& weight, const Sizes& sizes, const Sizes& stride, const Sizes& padding,
-         const Sizes& dilation) {
-        return convolution_candidates(Window(stride, padding, dilation, 1), sizes, x, weight);
+         const Sizes& dilation, const Form& form) {
+        return convolution_candidates(Window(stride, padding, dilation, form[1]), form[0] != 0, sizes, x, weight);
       },
-      py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"), py::arg("padding"), py::arg("dilation"));
+      py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"), py::arg("padding"), py::arg("dilation"),
+      py::arg("form"));
   m.def("force_matmul", &force_matmul, py::arg("name"), "For tests: the kernel that products take on a GPU.");
   m.attr("epilogue_bindings") = py::int_(uint32_t{kEpilogueBindings});
   m.attr("epilogue_words") = py::int_(uint32_t{kEpilogueWords});

@@ -291,28 +291,29 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
   if (!result.is_same(out)) out.copy_(result);
 }
 
-void convolve_into(const EpilogueCall& call, const Window& window, at::IntArrayRef sizes, const at::Tensor& given,
-                   const at::Tensor& kernel) {
+void convolve_into(const EpilogueCall& call, const Window& window, bool transposed, at::IntArrayRef sizes,
+                   const at::Tensor& given, const at::Tensor& kernel) {
   // A layout without memory: the epilogue counts elements as if they lay dense in memory.
   const at::Tensor layout = at::empty(sizes, at::TensorOptions(at::kMeta).dtype(at::kFloat));
   if (layout.numel() == 0) return;
-  TORCH_CHECK_VALUE(window.groups == 1 && given.is_floating_point() && kernel.is_floating_point(),
-                    call.epilogue.text->label, ": takes floats in one group");
-  const Weight weight(View(kernel), 1, false);
+  TORCH_CHECK_VALUE(given.is_floating_point() && kernel.is_floating_point(), call.epilogue.text->label,
+                    ": takes floats");
+  const Weight weight(View(kernel), window.groups, transposed);
   const View x(given), out(layout);
   if (is_product(window, weight, out, x)) return multiply(weight, kernel, out, x, {}, &call);
-  convolve_general(window, false, out, x, kernel, weight, {}, &call);
+  convolve_general(window, transposed, out, x, kernel, weight, {}, &call);
 }
 
-Candidates convolution_candidates(const Window& window, at::IntArrayRef sizes, const at::Tensor& given,
+Candidates convolution_candidates(const Window& window, bool transposed, at::IntArrayRef sizes, const at::Tensor& given,
                                   const at::Tensor& kernel) {
   const at::Tensor layout = at::empty(sizes, at::TensorOptions(at::kMeta).dtype(at::kFloat));
-  const Weight weight(View(kernel), 1, false);
+  const Weight weight(View(kernel), window.groups, transposed);
   const View x(given), out(layout);
   if (is_product(window, weight, out, x)) return matmul_candidates(matrix_of(weight, kernel, out), matrix_of(x));
   Product product_of(ConvolutionForm::output);
-  product_of.tiles(weight.rows, out.outer[0] * product(out.size), 1);
-  const auto best = static_cast<int64_t>(best_reading(window, weight, product_of.spec, false));
+  product_of.tiles(weight.rows, out.outer[0] * product(out.size), window.groups);
+  const bool phased = transposed && product(window.stride) > 1;
+  const auto best = static_cast<int64_t>(best_reading(window, weight, product_of.spec, phased));
   Candidates found;
   for (int64_t i = 0; i <= best; ++i) found.emplace_back(i, kReadings[i]);
   return found;

@@ -60,12 +60,13 @@ struct Window {
 void convolve(const Window& window, bool transposed, const at::Tensor& out, const at::Tensor& x,
               const at::Tensor& weight, const at::Tensor& bias);
 
-// The convolution's elements into an epilogue instead: `sizes` are the result's, images and channels first. One group.
-void convolve_into(const EpilogueCall& call, const Window& window, at::IntArrayRef sizes, const at::Tensor& x,
-                   const at::Tensor& weight);
+// The convolution's elements into an epilogue instead: `sizes` are the result's, images and channels first. Not where
+// each channel has a window of its own: those kernels store what they compute.
+void convolve_into(const EpilogueCall& call, const Window& window, bool transposed, at::IntArrayRef sizes,
+                   const at::Tensor& x, const at::Tensor& weight);
 
 // The kernels that can compute it, by number, with a name each; those of a product where it is one.
-Candidates convolution_candidates(const Window& window, at::IntArrayRef sizes, const at::Tensor& x,
+Candidates convolution_candidates(const Window& window, bool transposed, at::IntArrayRef sizes, const at::Tensor& x,
                                   const at::Tensor& weight);
 
 // The gradient of a weight that took x to pixels of `grad`; for a transposed convolution the two change places.

@@ -500,7 +500,10 @@ void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor
   TORCH_CHECK_VALUE(
       a.dim() == b.dim() && (a.dim() == 2 || (a.dim() == 3 && a.size(0) == b.size(0))) && a.size(-1) == b.size(-2),
       label, ": ", a.sizes(), " and ", b.sizes(), " cannot be multiplied");
-  TORCH_CHECK_VALUE(a.is_floating_point() && b.is_floating_point(), label, ": takes floats");
+  const auto is_factor = [](const at::Tensor& tensor) {
+    return tensor.is_floating_point() || tensor.scalar_type() == at::kChar || tensor.scalar_type() == at::kByte;
+  };
+  TORCH_CHECK_VALUE(is_factor(a) && is_factor(b), label, ": takes floats, int8 and uint8");
   Problem problem = problem_of(a, b);
   if (problem.rows * problem.columns * problem.batches == 0) return;
   const Candidate* candidate = &choose(problem, Compute::f32, call.candidate);

@@ -17,7 +17,7 @@ from torch._inductor.codegen.common import IndentedBuffer
 from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
 from torch._inductor.kernel.conv import conv_layout
 from torch._inductor.kernel.mm_common import mm_args
-from torch._inductor.lowering import lowerings
+from torch._inductor.lowering import fallback_handler, lowerings
 from torch._inductor.select_algorithm import realize_inputs
 from torch._inductor.utils import sympy_product
 from torch._inductor.virtualized import V, ops
@@ -28,9 +28,12 @@ from torch_webgpu import _C
 from torch_webgpu.inductor import autotune
 from torch_webgpu.inductor.kernel import WebGPUKernel, param
 from torch_webgpu.inductor.memory import Accessors
+from torch_webgpu.inductor.pages import fit, pages_for
+from torch_webgpu.inductor.prologues import CAST, Operand, before_cast, keeping_operands
 
 aten = torch.ops.aten
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+Window = tuple[Any, ...]  # stride, padding, dilation, transposed, output_padding and groups, as the op takes them
 VIEWS = (aten.view, aten._unsafe_view, aten.reshape, aten.permute, aten.transpose, aten.t, aten.expand, aten.unsqueeze,
          aten.squeeze)  # fmt: skip
 
@@ -157,6 +160,18 @@ def is_worth_a_template(node: torch.fx.Node) -> bool:
     return False
 
 
+def _eager_convolution(x: Any, weight: Any, bias: Any, window: Window) -> Any:
+    """The original adds the bias in a kernel behind the convolution, which rounds halves twice."""
+    stride = conv_layout(x, weight, None, *window).stride
+    order = ir.get_stride_order(V.graph.sizevars.guarding_hints_or_throw(stride))
+    x, weight = (ir.ExternKernel.require_stride_order(t, order) for t in (x, weight))
+    return fallback_handler(aten.convolution.default, add_to_fallback_set=False)(x, weight, bias, *window)
+
+
+# The rows of a product, or its columns, up to which it loads the other operand without a copy in its own dtype.
+MOST_ROWS = 64
+
+
 def is_summed_in_parts(a: Any, b: Any) -> bool:
     """Eager cuts a long inner side of a small product into parts."""
     sizevars = V.graph.sizevars
@@ -165,48 +180,90 @@ def is_summed_in_parts(a: Any, b: Any) -> bool:
 
 
 def _product(original: Callable[..., Any], a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-    if (
-        args
-        or kwargs
-        or not is_float(a, b)
-        or is_summed_in_parts(a, b)
-        or not is_worth_a_template(V.graph.current_node)
-    ):
+    if args or kwargs or not is_float(a, b) or is_summed_in_parts(a, b) or not fits_product(a, b):
         return original(a, b, *args, **kwargs)
-    _, _, _, layout, a, b = mm_args(a, b)
-    return template_of("matmul", layout, [a, b])
+    loaded = loaded_operands(a, b)
+    if loaded is None and not is_worth_a_template(V.graph.current_node):
+        return original(a, b, *args, **kwargs)
+    return product_template(a, b, loaded)
+
+
+def fits_product(a: Any, b: Any) -> bool:
+    """Whether bindings hold the operands and the result: eager cuts larger products into parts."""
+    sizes = [*a.get_size()[:-1], b.get_size()[-1]]
+    return fit(a, b) and pages_for(sympy_product(sizes) * a.get_dtype().itemsize) == 1
+
+
+def loaded_operands(a: Any, b: Any) -> tuple[Operand, Operand] | None:
+    """The operands of the current product without their casts; None if there is none, or copies are cheaper: each tile
+    of rows casts what it loads anew."""
+    nodes, dims = V.graph.current_node.args[-2:], len(a.get_size())
+    first, second = before_cast(nodes[0], dims - 1), before_cast(nodes[1], dims - 2)
+    sizevars = V.graph.sizevars
+    if second is not None and not sizevars.statically_known_leq(a.get_size()[-2], MOST_ROWS):
+        second = None
+    if first is not None and not sizevars.statically_known_leq(b.get_size()[-1], MOST_ROWS):
+        first = None
+    if first is None and second is None:
+        return None
+    return first or Operand(a), second or Operand(b)
+
+
+def product_template(a: Any, b: Any, loaded: tuple[Operand, Operand] | None = None) -> Any:
+    first, second = loaded or (Operand(a), Operand(b))
+    _, _, _, layout, left, right = mm_args(first.source, second.source, out_dtype=a.get_dtype())
+    result = template_of("matmul", layout, [left, right])
+    for scale in (*first.scales, *second.scales):
+        result = lowerings[aten.mul](result, scale)
+    return result
 
 
 def _added_product(original: Callable[..., Any], c: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-    """A product that is timed has its sum behind it."""
-    if args or kwargs or not autotune.is_wanted() or not is_float(a, b, c) or is_summed_in_parts(a, b):
+    """A product that is timed, or loads a cast operand, has its sum behind it."""
+    if args or kwargs or not is_float(a, b, c) or is_summed_in_parts(a, b) or not fits_product(a, b):
         return original(c, a, b, *args, **kwargs)
-    _, _, _, layout, a, b = mm_args(a, b)
-    return lowerings[aten.add](template_of("matmul", layout, [a, b]), c)
+    loaded = loaded_operands(a, b)
+    if loaded is None and not autotune.is_wanted():
+        return original(c, a, b, *args, **kwargs)
+    return lowerings[aten.add](product_template(a, b, loaded), c)
 
 
 def _convolution(
     original: Callable[..., Any], x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
     transposed: bool, output_padding: Any, groups: int
 ) -> Any:  # fmt: skip
+    if x.get_device().type != "webgpu":
+        return original(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    axes = len(weight.get_size()) - 2
+    if len(x.get_size()) < axes + 2:
+        batch = lowerings[aten.unsqueeze](x, 0)
+        given = (stride, padding, dilation, transposed, output_padding, groups)
+        return lowerings[aten.squeeze](_convolution(original, batch, weight, bias, *given), 0)
+    stride, padding, dilation, output_padding = (
+        [*v] * axes if len(v) == 1 else [*v] for v in (stride, padding, dilation, output_padding)
+    )
     window = (stride, padding, dilation, transposed, output_padding, groups)
-    batched = len(x.get_size()) == len(weight.get_size())
     if (
-        transposed
-        or groups != 1
-        or not batched
-        or not is_float(x, weight)
+        not is_float(x, weight)
+        or has_own_windows(weight, transposed, groups)
         or not is_worth_a_template(V.graph.current_node)
     ):
-        return original(x, weight, bias, *window)
+        return _eager_convolution(x, weight, bias, window)
     x, weight = realize_inputs(x, weight)
-    axes = len(x.get_size()) - 2
-    stride, padding, dilation = ([*v] * axes if len(v) == 1 else [*v] for v in (stride, padding, dilation))
-    layout = conv_layout(x, weight, None, stride, padding, dilation, False, (0,) * axes, 1)
-    result = template_of("convolution", layout, [x, weight], (layout.size, stride, padding, dilation))
+    layout = conv_layout(x, weight, None, *window)
+    if not fit(x, weight) or pages_for(sympy_product(layout.size) * layout.dtype.itemsize) > 1:
+        return _eager_convolution(x, weight, bias, window)
+    details = (layout.size, stride, padding, dilation, (int(transposed), groups))
+    result = template_of("convolution", layout, [x, weight], details)
     if bias is None:
         return result
-    return lowerings[aten.add](result, lowerings[aten.view](bias, [weight.get_size()[0], *[1] * axes]))
+    return lowerings[aten.add](result, lowerings[aten.view](bias, [layout.size[1], *[1] * axes]))
+
+
+def has_own_windows(weight: Any, transposed: bool, groups: int) -> bool:
+    """Whether each channel has a window of its own: eager's kernels of these store what they compute."""
+    channels = V.graph.sizevars.guard_int(weight.get_size()[0 if transposed else 1])
+    return groups > 1 and channels == (groups if transposed else 1)
 
 
 def register() -> None:
@@ -216,6 +273,8 @@ def register() -> None:
         (aten.bmm.default, _product),
         (aten.addmm.default, _added_product),
         (aten.convolution.default, _convolution),
+        (CAST, keeping_operands),
+        (aten.mul.Tensor, keeping_operands),
     ):
         original = lowerings[op]
         lowerings[op] = functools.wraps(original)(functools.partial(lowered, original))
