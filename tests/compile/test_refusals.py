@@ -118,3 +118,9 @@ def test_float64_inside_of_a_graph() -> None:
     with fallback_mode("quiet"):
         actual = compiled(lambda x: x.double() * 2)(moved.detach())
     assert_same(actual, x.detach().double() * 2)
+
+
+def test_sorts_say_why_they_are_eager(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="torch_webgpu.inductor"):
+        check(lambda x: (x * 2).sort(1).values + 1, torch.randn(4, 9))
+    assert "a sort runs eagerly: its kernel takes whole rows" in caplog.text

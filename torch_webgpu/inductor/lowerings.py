@@ -45,6 +45,14 @@ def scan(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return original(*args, **kwargs)
 
 
+def sort(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Sorts are eager's kernels: those keep a row in workgroup memory, where a loop over it has nothing to fuse to."""
+    if kwargs["device"].type == "webgpu":
+        log.info("a sort runs eagerly: its kernel takes whole rows, and no op can be a part of it")
+        return [None] * len(kwargs["dtypes"])
+    return original(*args, **kwargs)
+
+
 def scan_splits(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Kernels of split scans are Triton's alone."""
     if kwargs["device"].type == "webgpu":

@@ -11,6 +11,7 @@ import torch
 from torch._inductor import compile_fx, config, decomposition, ir, lowering, scheduler, utils
 from torch._inductor.codegen.common import register_backend_for_device, register_device_op_overrides
 from torch._inductor.runtime import benchmarking
+from torch._inductor.utils import sympy_product
 from torch._inductor.virtualized import V
 
 from torch_webgpu import device
@@ -48,10 +49,12 @@ def register() -> None:
         lowering.make_fallback(overload, warn=False, override_decomp=True)
     decomposition.fast_random_decomps.cache_clear()
     _patch(lowering, "pointwise_cat", _pointwise_cat)
+    _patch(ir.ConcatKernel, "create", _concat)
     _patch(lowering, "_make_reduction_inner", lowerings.make_reduction_inner)
     _patch(ir.StorageBox, "has_exceeded_max_reads", _has_exceeded_max_reads)
     _patch(ir.Scan, "create", lowerings.scan)
     _patch(ir.Scan, "num_splits", lowerings.scan_splits)
+    _patch(ir.Sort, "create", lowerings.sort)
 
 
 def _patch(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
@@ -149,6 +152,36 @@ def _pointwise_cat(original: Callable[..., Any], inputs: Any, dim: int = 0) -> A
     if inputs[0].get_device().type == "webgpu" and len(sources) >= launch.most_bindings():
         return ir.TensorBox(ir.ConcatKernel.create(inputs, dim))
     return original(inputs, dim)
+
+
+# Results of so few elements are written by kernels of several inputs each, whose launches would take longer.
+_SMALL_CAT = 1 << 16
+
+
+def _concat(original: Callable[..., Any], inputs: Any, dim: int) -> Any:
+    """Where each input would be a kernel of its own: neighbours together, as many as can be bound."""
+    size = sum(sympy_product(x.get_size()) for x in inputs)
+    if inputs[0].get_device().type != "webgpu" or not V.graph.sizevars.statically_known_leq(size, _SMALL_CAT):
+        return original(inputs, dim)
+    groups: list[list[Any]] = []
+    names: set[str] = set()
+    for x in inputs:
+        fresh = names | set(x.get_read_names())
+        if groups and _is_read(x) and _is_read(groups[-1][0]) and len(fresh) < launch.most_bindings():
+            groups[-1].append(x)
+            names = fresh
+        else:
+            groups.append([x])
+            names = set(x.get_read_names())
+    joined = [group[0] if len(group) == 1 else lowering.pointwise_cat(group, dim) for group in groups]
+    return joined[0].data if len(joined) == 1 else original(joined, dim)
+
+
+def _is_read(x: Any) -> bool:
+    """Whether an input is made of what is there, and not by a kernel that can write it to its place."""
+    while isinstance(x, (ir.TensorBox, ir.StorageBox, ir.BaseView)):
+        x = x.data
+    return isinstance(x, (ir.Pointwise, ir.InputBuffer))
 
 
 def benchmark(self: Any, function: Callable[[], Any], *, warmup: int = 1, rep: int = 5, **_: Any) -> float:
