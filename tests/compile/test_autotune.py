@@ -28,11 +28,15 @@ PRODUCTS = {
     "batches": ((3, 20, 40), (3, 40, 24)),
     "large": ((128, 256), (256, 128)),
 }
+# Images, weight, stride, padding, dilation, and whether it is transposed with its groups.
 CONVOLUTIONS = {
-    "window": ((2, 3, 20, 20), (8, 3, 3, 3), [1, 1], [1, 1], [1, 1]),
-    "step": ((1, 8, 33, 33), (20, 8, 5, 5), [2, 2], [2, 2], [1, 1]),
-    "wide": ((1, 4, 40, 40), (6, 4, 7, 7), [1, 1], [0, 0], [2, 2]),
-    "product": ((2, 16, 9, 9), (8, 16, 1, 1), [1, 1], [0, 0], [1, 1]),
+    "window": ((2, 3, 20, 20), (8, 3, 3, 3), [1, 1], [1, 1], [1, 1], [0, 1]),
+    "step": ((1, 8, 33, 33), (20, 8, 5, 5), [2, 2], [2, 2], [1, 1], [0, 1]),
+    "wide": ((1, 4, 40, 40), (6, 4, 7, 7), [1, 1], [0, 0], [2, 2], [0, 1]),
+    "product": ((2, 16, 9, 9), (8, 16, 1, 1), [1, 1], [0, 0], [1, 1], [0, 1]),
+    "groups": ((2, 12, 20, 20), (12, 4, 3, 3), [1, 1], [1, 1], [1, 1], [0, 3]),
+    "transposed": ((2, 6, 20, 20), (6, 8, 3, 3), [1, 1], [1, 1], [1, 1], [1, 1]),
+    "transposed groups that step": ((2, 8, 14, 14), (8, 6, 4, 4), [2, 2], [1, 1], [1, 1], [1, 2]),
 }
 
 
@@ -52,9 +56,13 @@ def test_every_kernel_multiplies(shape: str) -> None:
 
 @pytest.mark.parametrize("shape", CONVOLUTIONS)
 def test_every_kernel_convolves(shape: str) -> None:
-    x_size, weight_size, *window = CONVOLUTIONS[shape]
+    x_size, weight_size, stride, padding, dilation, (transposed, groups) = CONVOLUTIONS[shape]
+    window = [stride, padding, dilation, [transposed, groups]]
     x, weight = torch.randn(x_size), torch.randn(weight_size)
-    expected = F.conv2d(x, weight, None, *window)
+    if transposed:
+        expected = F.conv_transpose2d(x, weight, None, stride, padding, 0, groups, dilation)
+    else:
+        expected = F.conv2d(x, weight, None, stride, padding, dilation, groups)
     moved, details = [x.to(DEVICE), weight.to(DEVICE)], [list(expected.shape), *window]
     candidates = _C.convolution_candidates(*moved, *details)
     assert len(candidates) >= 2

@@ -103,7 +103,8 @@ def test_convolution(window: tuple[Any, ...], dtype: torch.dtype) -> None:
     out = torch.zeros(expected.shape, device=DEVICE)
     epilogue = _C.Epilogue("convolution_relu", ELEMENTS, FOURS, [])
     pixels = expected[0, 0].numel()
-    arguments = (list(expected.shape), stride, padding, dilation, [bias.to(DEVICE), out], 0b01, [pixels, rows])
+    shape = (list(expected.shape), stride, padding, dilation, [0, 1])
+    arguments = (*shape, [bias.to(DEVICE), out], 0b01, [pixels, rows])
     with on_device():
         epilogue.convolution(x.to(DEVICE), weight.to(DEVICE), *arguments)
     torch.testing.assert_close(out.cpu(), expected, rtol=1e-5, atol=1e-4)

@@ -69,12 +69,17 @@ def is_exact(node: torch.fx.Node) -> bool:
 
 
 def operands_of(node: torch.fx.Node) -> tuple[Any, ...]:
-    return cast(tuple[Any, ...], V.graph._webgpu_operands[node])
+    return _operands()[node]
+
+
+def _operands() -> dict[torch.fx.Node, tuple[Any, ...]]:
+    kept: dict[torch.fx.Node, tuple[Any, ...]] = V.graph.__dict__.setdefault("_webgpu_operands", {})
+    return kept
 
 
 def keeping_operands(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Lowers a cast or a product with a scale, whose operands Inductor forgets when they have been lowered."""
-    V.graph.__dict__.setdefault("_webgpu_operands", {})[V.graph.current_node] = args
+    _operands()[V.graph.current_node] = args
     return original(*args, **kwargs)
 
 
