@@ -7,6 +7,7 @@ loaded in front of a loop over their four elements, and stored behind it. A redu
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterator
@@ -28,9 +29,13 @@ from torch_webgpu.inductor.memory import QUAD_I64, Accessors, Binding, begins_it
 from torch_webgpu.inductor.overrides import WebGPUOverrides
 from torch_webgpu.inductor.pages import page_bytes, pages_of
 from torch_webgpu.inductor.printer import print_index
+from torch_webgpu.inductor.rows import Loop
 from torch_webgpu.inductor.scans import Scans
 from torch_webgpu.inductor.types import COMPUTE, wgsl_type
 from torch_webgpu.inductor.values import Value, as_compute
+
+# Ops of one step after the other, each of which waits for the one before.
+STEPS = ("erf", "erfc", "exp", "exp2", "expm1", "log", "log1p", "log2", "sigmoid", "sin", "cos", "tanh")
 
 
 class WebGPUKernel(Scans):
@@ -49,11 +54,17 @@ class WebGPUKernel(Scans):
         self.serial = itertools.count()
         self.mask_depth = 0
         self.quad_tree: Any = None  # the tree whose elements are taken by four
+        self.reads_masked_quads = False
         self.quad_tail = False  # whether the last quad may be cut short
+        self.block = 1  # quads, or elements, that a lane takes together
+        self.quad_declarations = IndentedBuffer()
         self.quad_loads, self.quad_stores = IndentedBuffer(), IndentedBuffer()
-        self.quads: dict[str, str] = {}
+        self.quads: dict[str, tuple[str, int]] = {}  # what was loaded, and in which pass
+        self.walk = 0  # the number of the current pass
         self.entries: dict[str, list[str]] = {"x": []}  # declarations of index variables, by tree
         self.outside: OrderedSet[Value] = OrderedSet()  # variables that outlive the loop of a reduction
+        self.made: dict[str, Value] = {}  # all variables
+        self.more_numbers: dict[str, sympy.Expr] = {}  # parameters that are none of the graph's
         self.init_reductions()
 
     # What Inductor asks
@@ -67,6 +78,7 @@ class WebGPUKernel(Scans):
 
     def create_cse_var(self, *args: Any, **kwargs: Any) -> Value:
         value = Value(*args, **kwargs)
+        self.made[value.name] = value
         if not self.inside_reduction:
             self.outside.add(value)
         return value
@@ -108,6 +120,17 @@ class WebGPUKernel(Scans):
         self.quad_tail = not V.graph.sizevars.statically_known_multiple_of(tree.numel, 4)
         if self.in_step or "run" not in [self.classify(self.simplify_indexing(index)) for index in indices]:
             self.quad_tree = None
+        # Where a mask is off, nothing looks at what is read beside a tensor.
+        self.reads_masked_quads = 0 < self.features.op_counts()["masked"] <= 3
+        if self.features.is_reduction():
+            kinds = [self.classify(self.simplify_indexing(index)) for index in indices]
+            self.decide_registers("element" in kinds)
+        elif self.quad_tree is not None and self.in_pairs():
+            self.block = 2
+
+    def in_pairs(self) -> bool:
+        """Two quads at a time: a software adapter works on one while it waits for the steps of the other's formula."""
+        return bool(launch.target()["software"]) and any(map(self.features.contains_op, STEPS))
 
     def classify(self, index: sympy.Expr) -> str:
         """Along a quad an index is a run of four neighbours, a splat, or neither: element."""
@@ -166,7 +189,9 @@ class WebGPUKernel(Scans):
         compute = COMPUTE[dtype]
         self.library.use_type(compute)
         binding, index = self.bind(name, index, write=False)
-        kind = "element" if self.mask_depth else self.classify(self.simplify_indexing(index))
+        kind = self.classify(self.simplify_indexing(index))
+        if self.mask_depth and not (kind == "run" and self.reads_masked_quads):
+            kind = "element"
         index = self.prepare_indexing(index)
         text = self.index_to_str(index)
         value_dtype = torch.float32 if dtype.is_floating_point else dtype
@@ -176,11 +201,17 @@ class WebGPUKernel(Scans):
                 binding.load_quads = True
                 if compute == "i64":
                     self.library.define("Quad_i64", QUAD_I64)
-                quad = self._quad(f"load4_{binding.name}({text})")
-                text = f"vec2<u32>({quad}.lo[j], {quad}.hi[j])" if compute == "i64" else f"{quad}[j]"
+                four, load = self._quad_type(compute), f"load4_{binding.name}({text})"
+                read = "vec2<u32>({0}.lo[j], {0}.hi[j])" if compute == "i64" else "{0}[j]"
+                shared = self.shared_quad(index, load, four)
+                text = read.format(shared) if shared else self._read_of_quad(load, four, read)
                 return self.cse.generate(self.loads, text, dtype=value_dtype, shape=())
-            if kind == "splat":
+            if kind == "splat" and self.block == 1:
                 where = self.quad_loads
+            elif kind == "splat" and not (self.inside_reduction and self.is_outside_row(index)):
+                binding.loads = True
+                text = self._read_of_quad(f"load_{binding.name}({text})", wgsl_type(compute), "{0}")
+                return self.cse.generate(self.loads, text, dtype=value_dtype, shape=())
         binding.loads = True
         if self.inside_reduction and not self.mask_depth and self.is_outside_row(index):
             where = self.before_row
@@ -193,11 +224,25 @@ class WebGPUKernel(Scans):
         """Whether what is printed now runs for each element of a quad."""
         return self.inside_reduction or not self.features.is_reduction()
 
-    def _quad(self, text: str) -> str:
-        if text not in self.quads:
-            self.quads[text] = f"q{next(self.serial)}"
-            self.quad_loads.writeline(f"let {self.quads[text]} = {text};")
-        return self.quads[text]
+    def _quad_type(self, compute: str) -> str:
+        return "Quad_i64" if compute == "i64" else f"vec4<{compute}>"
+
+    def _read_of_quad(self, load: str, kind: str, read: str) -> str:
+        """An element of what is loaded once for a quad. What an earlier pass loaded may still have a name."""
+        name, walk = self.quads.get(load, ("", -1))
+        if walk != self.walk and not self.cse.contains(read.format(name)):
+            name = self._of_block(f"q{next(self.serial)}", kind)
+            self.quads[load] = (name, self.walk)
+            self.quad_loads.writeline(f"{'let ' if self.block == 1 else ''}{name} = {load};")
+        return read.format(name)
+
+    def _of_block(self, name: str, kind: str, buffer: str = "") -> str:
+        """A variable of each of the quads that are taken together. What goes to a buffer may be dropped with it."""
+        if self.block == 1:
+            return name
+        line = f"var {name}: array<{kind}, {self.block}>;"
+        self.quad_declarations.writeline(DeferredLine(buffer, line) if buffer else line)
+        return f"{name}[h]"
 
     def store(self, name: str, index: sympy.Expr, value: Any, mode: Any = None) -> None:
         dtype = V.graph.get_dtype(name)
@@ -224,14 +269,17 @@ class WebGPUKernel(Scans):
 
     def _store_quad(self, name: str, binding: Binding, place: str, result: str) -> None:
         binding.store_quads = True
-        quad, compute = f"o{next(self.serial)}", COMPUTE[binding.dtype]
+        compute = COMPUTE[binding.dtype]
+        kind, declared = self._quad_type(compute), f"o{next(self.serial)}"
+        quad = self._of_block(declared, kind, buffer=name)
         if compute == "i64":
             self.library.define("Quad_i64", QUAD_I64)
-            lines = [f"let {quad}v = {result};", f"{quad}.lo[j] = {quad}v.x;", f"{quad}.hi[j] = {quad}v.y;"]
+            whole = f"{declared}v"
+            lines = [f"let {whole} = {result};", f"{quad}.lo[j] = {whole}.x;", f"{quad}.hi[j] = {whole}.y;"]
         else:
             lines = [f"{quad}[j] = {result};"]
-        kind = "Quad_i64" if compute == "i64" else f"vec4<{wgsl_type(compute)}>"
-        self.quad_loads.writeline(DeferredLine(name, f"var {quad}: {kind};"))
+        if self.block == 1:
+            self.quad_loads.writeline(DeferredLine(name, f"var {quad}: {kind};"))
         for line in lines:
             (self.compute if self.inside_reduction else self.stores).writeline(DeferredLine(name, line))
         left = f"{self.index_to_str(self.quad_tree.numel)} - {self.quad_tree.name}" if self.quad_tail else "4"
@@ -244,39 +292,76 @@ class WebGPUKernel(Scans):
         names = {line: line.split()[1] for line in self.entries.get(prefix, ())}
         return [line for line, name in names.items() if re.search(rf"\b{name}\b", used)]
 
-    def element_loop(self, tree: Any, begin: str) -> IndentedBuffer:
-        """The loop over a quad's elements, between the loads and stores of whole quads; or one element's body."""
-        body, text = IndentedBuffer(), IndentedBuffer()
-        # What is stored of a whole row comes behind its loop.
+    def take_loop(self, tree: Any) -> Loop:
+        """What was gathered for the elements of a tree. What is stored of a whole row comes behind its loop."""
+        body = IndentedBuffer()
         for part in (self.loads, self.compute) if tree.is_reduction else (self.loads, self.compute, self.stores):
             body.splice(part)
             part.clear()
-        if self.quad_tree is None:
-            text.writeline(f"let {tree.name} = {begin};")
-            text.writelines(self.declared(tree.prefix, body.getvalue()))
-            text.splice(body)
+        loop = Loop(tree, self.quad_declarations, self.quad_loads, body, self.quad_stores)
+        self.quad_declarations, self.quad_loads, self.quad_stores = (IndentedBuffer() for _ in range(3))
+        self.walk += 1
+        if self.registers is None:
+            self.quads.clear()
+        return loop
+
+    def print_loop(self, loop: Loop, begin: str, inside: str = "") -> IndentedBuffer:
+        """The loop over the elements of a quad, or of a block of them, between the loads and stores of whole quads; or
+        one element's body. `begin` is the number of the quad or element, with h for its number in the block, and
+        `inside` a comparison that it must pass."""
+        text = IndentedBuffer()
+        text.splice(loop.declared)
+        if self.block == 1:
+            lines = self._print_quad(loop, begin)
+            text.splice(_guarded(lines, f"{begin} {inside}") if inside else lines)
             return text
-        outer = IndentedBuffer()
-        outer.splice(self.quad_loads)
-        text.writeline(f"let {tree.name} = ({begin}) * 4;")
-        text.writelines(self.declared(tree.prefix, outer.getvalue() + self.quad_stores.getvalue()))
-        text.splice(outer)
-        inner = body.getvalue()
-        text.writeline(f"let first = {tree.name};")
+        for part in (loop.loads, loop.body, loop.stores):
+            if part is loop.body and self.quad_tree is not None:
+                lines = self._elements(loop, begin)
+            else:
+                lines = self._whole(loop, begin, part)
+            if not part.getvalue():
+                continue
+            text.writeline(f"for (var h = 0; h < {self.block}; h++) {{")
+            with text.indent():
+                guarded = inside and (loop.tree.is_reduction or "store" in lines.getvalue())
+                text.splice(_guarded(lines, f"{begin} {inside}") if guarded else lines)
+            text.writeline("}")
+        return text
+
+    def _print_quad(self, loop: Loop, begin: str) -> IndentedBuffer:
+        if self.quad_tree is None:
+            return self._whole(loop, begin, loop.body)
+        whole = IndentedBuffer()
+        whole.splice(loop.loads)
+        whole.splice(self._elements(loop, loop.tree.name, is_first=True))
+        whole.splice(loop.stores)
+        return self._whole(loop, begin, whole)
+
+    def _whole(self, loop: Loop, begin: str, part: IndentedBuffer) -> IndentedBuffer:
+        """Statements about a quad, or an element where there are no quads."""
+        text, tree = IndentedBuffer(), loop.tree
+        text.writeline(f"let {tree.name} = {begin if self.quad_tree is None else f'({begin}) * 4'};")
+        text.writelines(self.declared(tree.prefix, part.getvalue()))
+        text.splice(part)
+        return text
+
+    def _elements(self, loop: Loop, begin: str, is_first: bool = False) -> IndentedBuffer:
+        """The loop over a quad's elements, whose first is `begin`, or the first of the quad with that number."""
+        text, tree = IndentedBuffer(), loop.tree
+        text.writeline(f"let first = {begin if is_first else f'({begin}) * 4'};")
         text.writeline("for (var j = 0; j < 4; j++) {")
         with text.indent():
             text.writeline(f"let {tree.name} = first + j;")
-            guarded = self.quad_tail and tree.is_reduction
-            if guarded:
+            if self.quad_tail and tree.is_reduction:
                 text.writeline(f"if ({tree.name} >= {self.index_to_str(tree.numel)}) {{ break; }}")
-            text.writelines(self.declared(tree.prefix, inner))
-            text.splice(body)
+            text.writelines(self.declared(tree.prefix, loop.body.getvalue()))
+            text.splice(loop.body)
         text.writeline("}")
-        text.splice(self.quad_stores)
-        self.quad_loads.clear()
-        self.quad_stores.clear()
-        self.quads.clear()
         return text
+
+    def element_loop(self, tree: Any, begin: str) -> IndentedBuffer:
+        return self.print_loop(self.take_loop(tree), begin)
 
     def tensors(self) -> list[tuple[Binding, str]]:
         """The bindings and the graph's names of what is bound there."""
@@ -284,7 +369,7 @@ class WebGPUKernel(Scans):
         return [(self.bindings[arg.name], arg.buffer) for arg in arguments if arg.name in self.bindings]
 
     def numbers(self) -> list[tuple[str, sympy.Expr]]:
-        return [(inner, outer) for outer, inner in self.args.sizevars.items()]
+        return [*((inner, outer) for outer, inner in self.args.sizevars.items()), *self.more_numbers.items()]
 
     def codegen_body(self) -> None:
         if self.features.is_reduction():
@@ -336,15 +421,20 @@ class WebGPUKernel(Scans):
     def plan(self) -> launch.Plan:
         if self.features.is_reduction():
             return self.plan_rows()
-        return launch.Plan.elements(self.range_trees[0].numel, 4 if self.quad_tree is not None else 1)
+        plan = launch.Plan.elements(self.range_trees[0].numel, 4 if self.quad_tree is not None else 1)
+        return dataclasses.replace(plan, unit=plan.unit * self.block)
 
     def print_elements(self, main: IndentedBuffer, plan: launch.Plan) -> None:
         tree = self.range_trees[0]
-        loop = self.element_loop(tree, "step")
+        if self.block == 1:
+            loop = self.element_loop(tree, "step")
+        else:
+            is_whole = V.graph.sizevars.statically_known_multiple_of(plan.steps, plan.unit)
+            loop = self.print_loop(self.take_loop(tree), f"step + h * {plan.workgroup}", "" if is_whole else "< end")
         steps = self.index_to_str(plan.steps)
         main.writeline(f"let begin = i32(group.x) * {plan.chunk_text};")
         main.writeline(f"let end = min(begin + {plan.chunk_text}, {steps});")
-        main.writeline(f"for (var step = begin + i32(lane); step < end; step += {plan.workgroup}) {{")
+        main.writeline(f"for (var step = begin + i32(lane); step < end; step += {plan.unit}) {{")
         with main.indent():
             main.splice(loop)
         main.writeline("}")
@@ -371,6 +461,15 @@ class WebGPUKernel(Scans):
             plan.call_arguments(f"({', '.join(tensors)},)", words, self.pexpr),
             triton=False,
         )
+
+
+def _guarded(lines: IndentedBuffer, condition: str) -> IndentedBuffer:
+    text = IndentedBuffer()
+    text.writeline(f"if ({condition}) {{")
+    with text.indent():
+        text.splice(lines)
+    text.writeline("}")
+    return text
 
 
 def param(word: int) -> str:

@@ -40,8 +40,8 @@ def _typed_op(name: str) -> Callable[..., Value]:
     return lambda *values: apply(name, *values)
 
 
-# exp_below() of one element. Nothing promises that the row's largest element is that of the same numbers, so what would
-# overflow is infinite; what would be denormal is 0.
+# exp_below() of one element: what would be denormal is 0. Where nothing promises that the row's largest element is that
+# of the same numbers, what would overflow is infinite.
 EXP_BELOW = """fn exp_below_f32(x: f32) -> f32 {
   let bits = bitcast<u32>(fma(x, 1.44269504, 12582912.0));
   let k = f32(bitcast<i32>(bits - 0x4b400000u));
@@ -50,7 +50,10 @@ EXP_BELOW = """fn exp_below_f32(x: f32) -> f32 {
   let tail = fma(z, fma(r, 0.00829031, 0.04189794), fma(r, 0.16667636, 0.49999149));
   let p = fma(r, 0.99999971, 1.0) + z * tail;
   let y = p * bitcast<f32>((bits << 23u) + 0x3f800000u);
-  return select(select(y, 0.0, x < -87.3), inf_f32(), x > 88.0);
+  return select(y, 0.0, x < -87.3);
+}"""
+EXP_LIKELY_BELOW = """fn exp_likely_below_f32(x: f32) -> f32 {
+  return select(exp_below_f32(x), inf_f32(), x > 88.0);
 }"""
 
 
@@ -228,17 +231,23 @@ class WebGPUOverrides(_Overrides):
     @staticmethod
     def sub(a: Any, b: Any) -> Any:
         value = apply("sub", a, b)
-        value.is_below_most = getattr(b, "is_most", False) and value.compute == "f32"
+        most_of = getattr(b, "most_of", None)
+        if most_of is not None and value.compute == "f32":
+            value.below_most = "known" if getattr(a, "name", "") == most_of.name else "likely"
         return value
 
     @staticmethod
     def exp(x: Any) -> Any:
         """Of a distance to a row's largest element, as softmax takes it: eager's shorter exponential."""
-        if not getattr(x, "is_below_most", False):
+        known = getattr(x, "below_most", "")
+        if not known:
             return apply("exp", x, dtype=torch.float32)
+        function = "exp_below_f32" if known == "known" else "exp_likely_below_f32"
         V.kernel.library.define("exp_below_f32", EXP_BELOW)
+        if known == "likely":
+            V.kernel.library.define(function, EXP_LIKELY_BELOW)
         V.kernel.library.use_type("f32")
-        return emit(f"exp_below_f32({as_compute(x, 'f32')})", torch.float32)
+        return emit(f"{function}({as_compute(x, 'f32')})", torch.float32)
 
     # Random numbers: Philox, whose key is the seed and whose counter is the element's number
 

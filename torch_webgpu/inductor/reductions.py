@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import sympy
 import torch
 from torch._inductor.codegen.common import IndentedBuffer
-from torch._inductor.codegen.simd import SIMDKernel
-from torch._inductor.virtualized import V
-from torch.utils._sympy.functions import FloorDiv, Max
-from torch.utils._sympy.symbol import SymT, free_symbol_is_type
 
 from torch_webgpu.inductor import across, launch
+from torch_webgpu.inductor.kept import KeptRows
+from torch_webgpu.inductor.rows import Loop, Pass
 from torch_webgpu.inductor.types import COMPUTE, wgsl_type
 from torch_webgpu.inductor.values import as_compute
 
@@ -41,51 +38,12 @@ _MOMENTS = {
 }
 
 
-# Without its types, which are those of Triton's kernels.
-_Kernel: Any = SIMDKernel
-
-
-class Reductions(_Kernel):
+class Reductions(KeptRows):
     def init_reductions(self) -> None:
-        self.by_lane = False
+        self.init_rows()
         self.uses_subgroups = False
-        self.in_step = False  # whether the lanes of a workgroup walk a row in step, as scans need
         self.joins: dict[str, str] = {}  # names of scans, by what they do
         self.scanned: dict[str, tuple[Any, ...]] = {}  # the scans of the current loop
-        self.before_row, self.after_row = IndentedBuffer(), IndentedBuffer()
-
-    def should_use_persistent_reduction(self) -> bool:
-        return False
-
-    def should_use_cooperative_reduction(self) -> bool:
-        return False
-
-    @property
-    def row(self) -> Any:
-        return self.range_trees[-1]
-
-    def decide_rows(self, indices: Any) -> None:
-        """Decides between lanes and workgroups."""
-        hint = V.graph.sizevars.optimization_hint
-        length, rows = hint(self.row.numel, fallback=1024), hint(self.range_trees[0].numel, fallback=1024)
-        along = any(self._moves_by_one(self.simplify_indexing(index)) for index in indices)
-        software = launch.target()["software"]
-        if along:
-            self.by_lane = length <= (48 if software else 32) and rows >= 4
-        else:
-            self.by_lane = length <= 32 or rows >= (8 if software else 1024)
-        self.in_step = not self.by_lane and self.features.contains_op("scan")
-
-    def _moves_by_one(self, index: sympy.Expr) -> bool:
-        for symbol in index.free_symbols:
-            entry = self.range_tree_nodes.get(symbol)
-            if entry is not None and entry.root is self.row and entry.divisor == 1 and entry.length != 1:
-                return bool(index.coeff(symbol) == 1)
-        return False
-
-    def is_outside_row(self, index: sympy.Expr) -> bool:
-        nodes = [self.range_tree_nodes.get(s) for s in index.free_symbols]
-        return not free_symbol_is_type(index, SymT.TMP) and all(n is None or n.root is not self.row for n in nodes)
 
     # One reduction
 
@@ -119,7 +77,7 @@ class Reductions(_Kernel):
         result = self._result(
             dtype, self._across({"v": compute}, f"let x_v = {fold}(a_v, b_v);", fold, [total]), compute
         )
-        result.is_most = kind == "max"
+        result.most_of = value if kind == "max" else None
         return result
 
     def accumulate(self, line: str) -> None:
@@ -161,6 +119,8 @@ class Reductions(_Kernel):
         self.library.use_type("f32")
         for name, text in _MOMENTS.items():
             self.library.define(name, text)
+        if kind == "welford_reduce" and self.registers is not None:
+            return self._moments_in_registers(as_compute(value, "f32"))
         if kind == "welford_reduce":
             fourfold = self.quad_tree is not None
             shift, weight = self._accumulator("f32", "0.0"), self._accumulator("f32", "0.0")
@@ -188,11 +148,36 @@ class Reductions(_Kernel):
         results = (f"({spread}.shift + {spread}.mean)", f"{spread}.m2", f"{spread}.weight")
         return tuple(self._result(torch.float32, text, "f32") for text in results)
 
-    # Across the lanes of a workgroup
+    def _moments_in_registers(self, x: str) -> Any:
+        """A first mean, then the distances from it, whose own mean is what rounding left, as in wgsl/norm."""
+        fourfold = self.quad_tree is not None
+        at, size = "[j]" if fourfold else "", f"f32({self.index_to_str(self.row.numel)})"
 
-    @property
-    def row_workgroup(self) -> int:
-        return 8 if launch.target()["software"] else 64
+        def joined(sum: str) -> str:
+            text = f"(({sum}.x + {sum}.y) + ({sum}.z + {sum}.w))" if fourfold else sum
+            return str(self._across({"v": "f32"}, "let x_v = add_f32(a_v, b_v);", "add_f32", [text]))
+
+        total, mean = self._accumulator("f32", "0.0", fourfold), f"m{next(self.serial)}"
+        self.accumulate(f"{total}{at} += {x};")
+        self.after_row.writeline(f"let {mean} = {joined(total)} / {size};")
+        if self.follow is None:
+            loop = Loop(self.row, *(IndentedBuffer() for _ in range(4)))
+            self.follow = Pass(IndentedBuffer(), loop, IndentedBuffer())
+        passing, self.before_row = self.before_row, self.follow.before
+        left, squares = (self._accumulator("f32", "0.0", fourfold) for _ in range(2))
+        self.before_row = passing
+        d = f"d{next(self.serial)}"
+        self.follow.loop.body.writelines([f"let {d} = {x} - {mean};", f"{left}{at} += {d};",
+                                          f"{squares}{at} = fma({d}, {d}, {squares}{at});"])  # fmt: skip
+        passing, self.after_row = self.after_row, self.follow.after
+        self.after_row.writeline(f"let {left}_of_all = {joined(left)} / {size};")
+        # Rounding may leave less than nothing, and max() would lose NaN.
+        m2 = f"abs({joined(squares)} - {left}_of_all * {left}_of_all * {size})"
+        results = tuple(self._result(torch.float32, text, "f32") for text in (f"({mean} + {left}_of_all)", m2, size))
+        self.after_row = passing
+        return results
+
+    # Across the lanes of a workgroup
 
     def _across(self, fields: dict[str, str], combine: str, name: str, values: list[str]) -> str:
         """The joined accumulators of a workgroup's lanes, which every lane gets."""
@@ -214,64 +199,6 @@ class Reductions(_Kernel):
         shared = "" if self.uses_subgroups else across.shared(types, function, self.row_workgroup)
         self.library.define(function, shared + text)
         return f"{function}({', '.join(values)}, lane)"
-
-    # The text
-
-    def codegen_row(self) -> None:
-        """Closes the loop over a row, or what lies between two: Inductor calls it at each border."""
-        is_loop = self.inside_reduction and bool(
-            self.loads or self.compute or self.after_row or self.quad_loads or self.before_row
-        )
-        if is_loop:
-            tree = self.row
-            numel = self.index_to_str(tree.numel)
-            loop = self.element_loop(tree, f"min(step + i32(lane), {numel} - 1)" if self.in_step else "step")
-            steps = f"({numel} + 3) / 4" if self.quad_tree is not None else numel
-            self.body.splice(self.before_row)
-            start = "0" if self.by_lane or self.in_step else "i32(lane)"
-            stride = 1 if self.by_lane else self.row_workgroup
-            self.body.writeline(f"for (var step = {start}; step < {steps}; step += {stride}) {{")
-            with self.body.indent():
-                if self.in_step:
-                    self.body.writeline(f"let inside = step + i32(lane) < {numel};")
-                self.body.splice(loop)
-            self.body.writeline("}")
-            self.body.splice(self.after_row)
-            self.before_row.clear()
-            self.after_row.clear()
-            self.scanned.clear()
-            self.cse.invalidate(self.outside)
-        else:
-            for part in (self.loads, self.compute):
-                self.body.splice(part)
-                part.clear()
-        if self.stores:
-            if not self.by_lane:
-                self.body.writeline("if (lane == 0u) {")
-            self.body.splice(self.stores)
-            if not self.by_lane:
-                self.body.writeline("}")
-            self.stores.clear()
-
-    def plan_rows(self) -> launch.Plan:
-        sizes = V.graph.sizevars
-        cost = sizes.simplify(Max(sympy.S.One, FloorDiv(self.row.numel, 4)))
-        rows = sizes.simplify(self.range_trees[0].numel)
-        workgroup = launch.target()["workgroup"] if self.by_lane else self.row_workgroup
-        return launch.Plan(rows, workgroup if self.by_lane else 1, workgroup, cost)
-
-    def print_rows(self, main: IndentedBuffer, plan: launch.Plan) -> None:
-        tree = self.range_trees[0]
-        rows = self.index_to_str(plan.steps)
-        start, stride = ("begin + i32(lane)", str(plan.workgroup)) if self.by_lane else ("begin", "1")
-        body = self.body.getvalue()
-        main.writeline(f"let begin = i32(group.x) * {plan.chunk_text};")
-        main.writeline(f"let end = min(begin + {plan.chunk_text}, {rows});")
-        main.writeline(f"for (var {tree.name} = {start}; {tree.name} < end; {tree.name} += {stride}) {{")
-        with main.indent():
-            main.writelines(self.declared(tree.prefix, body))
-            main.splice(self.body)
-        main.writeline("}")
 
 
 def _better(kind: str, compute: str) -> str:

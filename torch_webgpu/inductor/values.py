@@ -19,10 +19,12 @@ SMALL_INTS = (torch.int16, torch.int8, torch.uint8)
 
 class Value(CSEVariable):
     """A value of a kernel. `compute` may be narrower than the dtype's: an int64 that is known to fit an i32, as
-    indices do, computes as one. `number` is set where the value is a literal, `is_most` on the largest element of a
-    row, and `is_below_most` on the distance of an element to it."""
+    indices do, computes as one. `number` is set where the value is a literal, `most_of` on the largest element of a row
+    (the values of which it is the largest), and `below_most` on the distance of an element to it: "known" if it is sure
+    to be one of these values, else "likely"."""
 
-    is_most = is_below_most = False
+    most_of: Value | None = None
+    below_most = ""
 
     def __init__(self, name: str, bounds: ValueRanges[Any], dtype: Any = None, shape: Any = None) -> None:
         super().__init__(name, bounds, dtype, shape)

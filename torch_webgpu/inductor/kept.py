@@ -1,0 +1,309 @@
+"""Rows that stay in registers from the pass that loads them to the passes that use them again.
+
+Where a row is known to be short, its lanes keep what later passes use: common subexpressions are found across passes,
+and a value of an earlier one is read from registers. So every element is loaded once, and computed once.
+
+Registers have no index. On software adapters, where code that is written out more than a few times outgrows the caches,
+a pass is a loop over blocks, whose registers are reached by branches as in csrc/shader/kept.h. GPUs take few elements
+per lane, and the blocks are written out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import sympy
+from torch._inductor.codegen.common import IndentedBuffer
+from torch._inductor.virtualized import V
+from torch.utils._ordered_set import OrderedSet
+from torch.utils._sympy.functions import FloorDiv
+from torch.utils._sympy.symbol import SymT, free_symbol_is_type
+
+from torch_webgpu.inductor import launch
+from torch_webgpu.inductor.rows import DEFINITION, Loop, Pass, Rows, names_in
+from torch_webgpu.inductor.types import wgsl_type
+
+_CALLS = re.compile(r"\b[a-zA-Z_]\w*(?=\()")
+_CONVERSIONS = frozenset(("i32", "u32", "f32", "select", "i64_from_i32", "f32_from_i32"))
+FEWEST_ROWS = 64  # for which loading the weights in front of them pays
+
+
+@dataclasses.dataclass
+class Registers:
+    """A lane's share of a row: at most `blocks` of `block` quads, or of as many elements where there are no quads."""
+
+    block: int
+    blocks: int
+    count: sympy.Expr  # of blocks
+    is_looped: bool
+    is_whole: bool  # no block reaches beyond the end of the row
+
+    @property
+    def size(self) -> int:
+        return self.block * self.blocks
+
+    @property
+    def at(self) -> str:
+        return "[h]" if self.block > 1 else ""
+
+    def block_type(self, kind: str) -> str:
+        return f"array<{kind}, {self.block}>" if self.block > 1 else kind
+
+
+@dataclasses.dataclass
+class Uses:
+    """What a pass uses of earlier ones, and what it keeps for later ones."""
+
+    taken: list[str]  # values
+    again: list[str]  # lines that compute others again
+    shared: list[str]  # quads that all rows share
+    kept: list[str]
+
+
+class KeptRows(Rows):
+    def init_rows(self) -> None:
+        super().init_rows()
+        self.registers: Registers | None = None
+        self.shared: dict[str, tuple[str, str]] = {}  # quads that all rows share: a name and a type, by what loads them
+        self.set_aside: Any = None  # common subexpressions of the passes, while there is none
+        self.uses: dict[int, Uses] = {}  # by pass
+
+    def decide_registers(self, has_elements: bool) -> None:
+        """Whether rows are short enough to be kept, and how."""
+        sizes = V.graph.sizevars
+        numel = sizes.simplify(self.row.numel)
+        most = sizes.shape_env.bound_sympy(numel).upper
+        if self.in_step or not most.is_finite or not 0 < most <= 1 << 16:
+            return
+        software, width = launch.target()["software"], 4 if self.quad_tree is not None else 1
+        units = launch.up(int(most), width)
+        lanes = 1 if self.by_lane else self.row_workgroup
+        if not software:
+            block, most_blocks = 1, 8 if self.by_lane or width == 1 else 4
+            if not self.by_lane and units > lanes * most_blocks:
+                lanes = 256
+        elif width == 1:
+            block, most_blocks = 8, 16
+        else:  # two quads at a time, unless their elements are loaded one by one
+            block, most_blocks = (1, 24) if has_elements else (2, 16)
+        blocks = launch.up(units, lanes * block)
+        if blocks > most_blocks:
+            return
+        self.row_lanes = 0 if self.by_lane else lanes
+        per_block = block * lanes * width
+        is_whole = sizes.statically_known_multiple_of(numel, per_block)
+        count = sizes.simplify(FloorDiv(numel + per_block - 1, per_block))
+        self.registers = Registers(block, blocks, count, software and blocks > 1, is_whole)
+        self.block = block
+
+    def shared_quad(self, index: sympy.Expr, load: str, kind: str) -> str:
+        """A quad that all rows of a workgroup share, as those of weights: loaded once in front of the rows."""
+        if self.registers is None or not self.registers.is_looped or self.by_lane or self.mask_depth:
+            return ""
+        rows = V.graph.sizevars.optimization_hint(self.range_trees[0].numel, fallback=1024)
+        if rows < FEWEST_ROWS or not self._is_same_for_all_rows(index):
+            return ""
+        if load not in self.shared:
+            self.shared[load] = (f"s{next(self.serial)}", kind)
+        return self.shared[load][0] + self.registers.at
+
+    def _is_same_for_all_rows(self, index: sympy.Expr) -> bool:
+        nodes = [self.range_tree_nodes.get(s) for s in index.free_symbols]
+        return not free_symbol_is_type(index, SymT.TMP) and all(n is None or n.root is self.row for n in nodes)
+
+    # Common subexpressions across passes: between two of them the values of a row's elements have no names.
+
+    def end_of_pass(self) -> None:
+        cse: Any = self.cse
+        if self.registers is not None:
+            self.set_aside = (cse._cache, {**cse.store_cache}, cse.invalidated_stores)
+            cse.invalidated_stores = OrderedSet(cse.invalidated_stores)
+        super().end_of_pass()
+
+    def begin_of_pass(self) -> None:
+        if self.set_aside is None:
+            return
+        values, stored, invalidated = self.set_aside
+        cse: Any = self.cse
+        self.set_aside = None
+        cse._cache = {**values, **cse._cache}
+        cse.store_cache.update({name: v for name, v in stored.items() if name not in cse.store_cache})
+        cse.invalidated_stores = invalidated
+
+    # What is kept
+
+    def _find_uses(self) -> dict[int, Uses]:
+        """Values that a pass defines and a later one uses are kept, unless they follow from what is at hand."""
+        passes = [part for part in self.parts if isinstance(part, Pass)]
+        defined: dict[str, tuple[int, str]] = {}  # the pass, and the expression of what is one line
+        for number, part in enumerate(passes):
+            for line in part.loop.body.getvalue().splitlines():
+                if found := DEFINITION.match(line):
+                    defined.setdefault(found[1], (number, found[2] if line.startswith("let ") else ""))
+        found_uses = [self._uses_of(number, part, defined) for number, part in enumerate(passes)]
+        for number, uses in enumerate(found_uses):
+            later = dict.fromkeys(name for other in found_uses[number + 1 :] for name in other.taken)
+            uses.kept = [name for name in later if defined[name][0] == number]
+            for name in uses.kept:
+                self._declare(name)
+        return {id(part): uses for part, uses in zip(passes, found_uses, strict=True)}
+
+    def _uses_of(self, number: int, part: Pass, defined: dict[str, tuple[int, str]]) -> Uses:
+        taken: dict[str, None] = {}
+        again: dict[str, None] = {}
+
+        def use(name: str) -> None:
+            if defined.get(name, (number, ""))[0] >= number:
+                return
+            text = defined[name][1]
+            if not self._is_at_hand(text, defined):
+                taken[name] = None
+                return
+            for other in sorted(names_in(text)):
+                use(other)
+            again[f"let {name} = {text};"] = None
+
+        body = part.loop.body.getvalue()
+        for name in sorted(names_in(body), key=lambda name: (len(name), name)):
+            use(name)
+        names = names_in("\n".join((body, *again)))
+        shared = [name for name, _ in self.shared.values() if name in names]
+        return Uses(list(taken), list(again), shared, [])
+
+    def _is_at_hand(self, text: str, defined: dict[str, tuple[int, str]]) -> bool:
+        """Whether a value is an index, or of a quad that all rows share."""
+        names = names_in(text)
+        if names & {name for name, _ in self.shared.values()}:
+            return True
+        if not text or not {*_CALLS.findall(text)} <= _CONVERSIONS or names & {"j", "h"}:
+            return False
+        return all(self._is_at_hand(defined[name][1], defined) for name in names if name in defined)
+
+    def _declare(self, name: str) -> None:
+        assert self.registers is not None
+        kind = f"array<{self._kept_type(name)}, {self.registers.size}>"
+        self.library.define(f"kept_{name}", f"var<private> kept_{name}: {kind};")
+
+    def _kept_type(self, name: str) -> str:
+        shared = dict(self.shared.values())
+        if name in shared:
+            return shared[name]
+        kind = wgsl_type(self.made[name].compute)
+        if self.quad_tree is None:
+            return kind
+        return f"vec4<{kind}>" if kind != "vec2<u32>" else f"array<{kind}, 4>"
+
+    # The text
+
+    def print_in_front(self, text: IndentedBuffer) -> None:
+        """Loads what all rows share."""
+        if self.registers is None:
+            return
+        self.uses = self._find_uses()
+        if not self.shared:
+            return
+        loads = IndentedBuffer()
+        text.writeline(f"for (var n = 0; n < {self._block_count()}; n++) {{")
+        with text.indent():
+            for load, (name, kind) in self.shared.items():
+                self._declare(name)
+                text.writeline(f"var {name}: {self.registers.block_type(kind)};")
+                loads.writeline(f"{name}{self.registers.at} = {load};")
+            loop = Loop(self.row, IndentedBuffer(), loads, IndentedBuffer(), IndentedBuffer())
+            text.splice(self.print_loop(loop, self._unit_of_block("n")))
+            self._move(text, "keep", {name: name for name, _ in self.shared.values()})
+        text.writeline("}")
+
+    def print_pass(self, part: Pass, text: IndentedBuffer) -> None:
+        """The blocks of a row, one by one, or in a loop that finds the registers of a block by halving."""
+        registers, uses = self.registers, self.uses.get(id(part))
+        if registers is None or uses is None:
+            super().print_pass(part, text)
+            return
+        if registers.is_looped:
+            text.writeline(f"for (var n = 0; n < {self._block_count()}; n++) {{")
+            with text.indent():
+                self._print_looped_block(part.loop, uses, text)
+            text.writeline("}")
+            return
+        offset = " + h" if registers.block > 1 else ""
+        for n in range(registers.blocks):
+            text.writeline("{")
+            with text.indent():
+                text.splice(self._block(part.loop, str(n), uses, f"kept_%s[{n * registers.block}{offset}]"))
+            text.writeline("}")
+
+    def _block_count(self) -> str:
+        """From the parameters, even where it is known: drivers would write out a loop over a constant."""
+        assert self.registers is not None
+        self.more_numbers["blocks"] = self.registers.count
+        return "blocks"
+
+    def _unit_of_block(self, n: str) -> str:
+        """The number of a quad, or of an element, of the block `n`."""
+        assert self.registers is not None
+        unit = n if self.registers.block == 1 else f"{n} * {self.registers.block} + h"
+        return unit if self.by_lane else f"({unit}) * {self.row_workgroup} + i32(lane)"
+
+    def _block(self, loop: Loop, n: str, uses: Uses, place: str) -> IndentedBuffer:
+        """What a pass does with a block. The registers of a value are at `place`."""
+        assert self.registers is not None
+        four = self.quad_tree is not None
+        numel = self.index_to_str(self.row.numel)
+        inside = "" if self.registers.is_whole else f"< ({numel} + 3) / 4" if four else f"< {numel}"
+        element = "[j]" if four else ""
+        body = IndentedBuffer()
+        body.writelines([f"let {name} = {place % name}{element};" for name in uses.taken])
+        body.writelines(uses.again)
+        body.splice(loop.body)
+        body.writelines([f"{place % name}{element} = {name};" for name in uses.kept])
+        return self.print_loop(dataclasses.replace(loop, body=body), self._unit_of_block(n), inside)
+
+    def _print_looped_block(self, loop: Loop, uses: Uses, text: IndentedBuffer) -> None:
+        assert self.registers is not None
+        taken = {f"{name}_block": name for name in uses.taken} | {name: name for name in uses.shared}
+        kept = {f"{name}_block": name for name in uses.kept}
+        for variable, name in (taken | kept).items():
+            text.writeline(f"var {variable}: {self.registers.block_type(self._kept_type(name))};")
+        self._move(text, "take", taken)
+        text.splice(self._block(loop, "n", uses, f"%s_block{self.registers.at}"))
+        self._move(text, "keep", kept)
+
+    def _move(self, text: IndentedBuffer, verb: str, variables: dict[str, str]) -> None:
+        """Calls a function that moves a block from its registers to variables, or back."""
+        assert self.registers is not None
+        if not variables:
+            return
+        names = list(variables.values())
+        function = f"{verb}_{'_'.join(names)}"
+        kinds = [self.registers.block_type(self._kept_type(name)) for name in names]
+        parameters = [f"{name}: ptr<function, {kind}>" for name, kind in zip(names, kinds, strict=True)]
+        body = self._choose(verb, names).getvalue().rstrip()
+        self.library.define(function, f"fn {function}(n: i32, {', '.join(parameters)}) {{\n{body}\n}}")
+        text.writeline(f"{function}(n, {', '.join(f'&{variable}' for variable in variables)});")
+
+    def _choose(self, verb: str, names: list[str]) -> IndentedBuffer:
+        registers, text = self.registers, IndentedBuffer(initial_indent=1)
+        assert registers is not None
+
+        def between(begin: int, end: int) -> None:
+            if end - begin > 1:
+                middle = (begin + end) // 2
+                text.writeline(f"if (n < {middle}) {{")
+                with text.indent():
+                    between(begin, middle)
+                text.writeline("} else {")
+                with text.indent():
+                    between(middle, end)
+                text.writeline("}")
+                return
+            for name in names:
+                for h in range(registers.block):
+                    kept = f"kept_{name}[{begin * registers.block + h}]"
+                    block = f"(*{name})[{h}]" if registers.block > 1 else f"*{name}"
+                    text.writeline(f"{block} = {kept};" if verb == "take" else f"{kept} = {block};")
+
+        between(0, registers.blocks)
+        return text
