@@ -17,7 +17,7 @@ from tests.compile.support import check, compiled, with_once
 from tests.support import DEVICE, to_device
 from torch_webgpu.inductor import launch
 
-LENGTHS = [5, 33, 48, 64, 100, 128, 768, 1000, 1023, 1024, 1028, 2500, 5000]
+LENGTHS = [5, 33, 48, 64, 100, 128, 768, 1000, 1023, 1028, 2500, 4096, 5000]
 
 
 def normed(x: Tensor, y: Tensor, w: Tensor, b: Tensor) -> Tensor:
@@ -84,6 +84,34 @@ def test_an_element_is_loaded_once(function: Callable[..., Tensor], names: str, 
     written_out = 1 if launch.target()["software"] else math.ceil(length / 256)
     assert len(found) >= len(names)
     assert set(found.values()) <= {1, written_out}, (found, text)
+
+
+@pytest.mark.parametrize(("function", "names", "most"), [
+    (lambda x: torch.softmax(x, -1), "x", 1),  # the exponentials take the registers of the row
+    (lambda x: torch.log_softmax(x, -1), "x", 1),  # the distances from the largest element are computed twice
+    (normed, "xywb", 3),  # the sum, and two weights
+], ids=["softmax", "log_softmax", "layer_norm"])  # fmt: skip
+def test_registers_are_few(function: Callable[..., Tensor], names: str, most: int) -> None:
+    given = operands(70, 768)
+    _, text = loads(function, *(given[name] for name in names))
+    assert text.count("var<private> kept_") == most
+
+
+def test_rows_that_begin_within_a_quad() -> None:
+    given = operands(70, 256)
+    x = torch.randn(70 * 256 + 1)[1:].view(70, 256)
+    check(normed, x, given["y"], given["w"], given["b"], rtol=1e-4, atol=1e-5)
+
+
+def test_what_comes_together_twice() -> None:
+    """Sums of the same registers, which two passes need."""
+
+    def function(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        scaled = (x - x.mean(-1, keepdim=True)) * w + b
+        return torch.tanh(scaled) / torch.exp(scaled).sum(-1, keepdim=True) + scaled.amax(-1, keepdim=True)
+
+    given = operands(70, 768)
+    check(function, *(given[name] for name in "xwb"), rtol=1e-4, atol=1e-5)
 
 
 def test_long_rows_are_walked_again() -> None:

@@ -27,6 +27,7 @@ from torch_webgpu.inductor.types import wgsl_type
 
 _CALLS = re.compile(r"\b[a-zA-Z_]\w*(?=\()")
 _CONVERSIONS = frozenset(("i32", "u32", "f32", "select", "i64_from_i32", "f32_from_i32"))
+_ARITHMETIC = re.compile(r"\((\w+|[\d.e+-]+f) [-+*/] (\w+|[\d.e+-]+f)\)")
 FEWEST_ROWS = 64  # for which loading the weights in front of them pays
 
 
@@ -60,6 +61,18 @@ class Uses:
     again: list[str]  # lines that compute others again
     shared: list[str]  # quads that all rows share
     kept: list[str]
+    joined: Joined | None = None
+
+
+@dataclasses.dataclass
+class Joined:
+    """A sum, product or the like of registers, which is cheaper to move than what it is made of."""
+
+    function: str
+    result: str
+    lines: list[str]  # that compute it
+    operands: list[str]  # whose registers they take
+    constants: list[str]  # of the row
 
 
 class KeptRows(Rows):
@@ -69,9 +82,10 @@ class KeptRows(Rows):
         self.shared: dict[str, tuple[str, str]] = {}  # quads that all rows share: a name and a type, by what loads them
         self.set_aside: Any = None  # common subexpressions of the passes, while there is none
         self.uses: dict[int, Uses] = {}  # by pass
+        self.places: dict[str, str] = {}  # the value under whose name the registers of another are declared
 
-    def decide_registers(self, has_elements: bool) -> None:
-        """Whether rows are short enough to be kept, and how."""
+    def decide_registers(self, kinds: list[str]) -> None:
+        """Whether rows are short enough to be kept, and how. `kinds` are those of all indices."""
         sizes = V.graph.sizevars
         numel = sizes.simplify(self.row.numel)
         most = sizes.shape_env.bound_sympy(numel).upper
@@ -86,8 +100,10 @@ class KeptRows(Rows):
                 lanes = 256
         elif width == 1:
             block, most_blocks = 8, 16
-        else:  # two quads at a time, unless their elements are loaded one by one
-            block, most_blocks = (1, 24) if has_elements else (2, 16)
+        elif "element" in kinds:
+            block, most_blocks = 1, 32
+        else:
+            block, most_blocks = 2, 64 if kinds.count("run") <= 4 else 16
         blocks = launch.up(units, lanes * block)
         if blocks > most_blocks:
             return
@@ -97,6 +113,11 @@ class KeptRows(Rows):
         count = sizes.simplify(FloorDiv(numel + per_block - 1, per_block))
         self.registers = Registers(block, blocks, count, software and blocks > 1, is_whole)
         self.block = block
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether lanes take what is behind the end of a row, and drop it."""
+        return self.registers is not None and not self.registers.is_whole
 
     def shared_quad(self, index: sympy.Expr, load: str, kind: str) -> str:
         """A quad that all rows of a workgroup share, as those of weights: loaded once in front of the rows."""
@@ -142,15 +163,27 @@ class KeptRows(Rows):
             for line in part.loop.body.getvalue().splitlines():
                 if found := DEFINITION.match(line):
                     defined.setdefault(found[1], (number, found[2] if line.startswith("let ") else ""))
-        found_uses = [self._uses_of(number, part, defined) for number, part in enumerate(passes)]
+        in_registers: set[str] = set()
+        found_uses = [self._uses_of(number, part, defined, in_registers) for number, part in enumerate(passes)]
         for number, uses in enumerate(found_uses):
             later = dict.fromkeys(name for other in found_uses[number + 1 :] for name in other.taken)
             uses.kept = [name for name in later if defined[name][0] == number]
-            for name in uses.kept:
-                self._declare(name)
+        self._share_registers(found_uses)
         return {id(part): uses for part, uses in zip(passes, found_uses, strict=True)}
 
-    def _uses_of(self, number: int, part: Pass, defined: dict[str, tuple[int, str]]) -> Uses:
+    def _share_registers(self, passes: list[Uses]) -> None:
+        """A value takes the registers of one that no later pass needs."""
+        until: dict[str, int] = {}  # the last pass that needs a set of registers
+        for number, uses in enumerate(passes):
+            for name in uses.kept:
+                free = [own for own, end in until.items() if end <= number]
+                own = next((own for own in free if self._kept_type(own) == self._kept_type(name)), name)
+                until[own] = max(later for later, other in enumerate(passes) if name in other.taken)
+                self.places[name] = own
+                self._declare(own)
+
+    def _uses_of(self, number: int, part: Pass, defined: dict[str, tuple[int, str]], in_registers: set[str]) -> Uses:
+        """Sums, products and the like of what is in registers already are computed again."""
         taken: dict[str, None] = {}
         again: dict[str, None] = {}
 
@@ -158,8 +191,11 @@ class KeptRows(Rows):
             if defined.get(name, (number, ""))[0] >= number:
                 return
             text = defined[name][1]
-            if not self._is_at_hand(text, defined):
+            again_from = {other for other in names_in(text) if other in defined}
+            is_cheap = bool(_ARITHMETIC.fullmatch(text)) and again_from <= in_registers and name not in in_registers
+            if not is_cheap and not self._is_at_hand(text, defined):
                 taken[name] = None
+                in_registers.add(name)
                 return
             for other in sorted(names_in(text)):
                 use(other)
@@ -180,6 +216,53 @@ class KeptRows(Rows):
         if not text or not {*_CALLS.findall(text)} <= _CONVERSIONS or names & {"j", "h"}:
             return False
         return all(self._is_at_hand(defined[name][1], defined) for name in names if name in defined)
+
+    def _come_together(self, part: Pass, uses: Uses) -> tuple[Loop, Uses]:
+        """Finds where the values that a pass takes come together in one, and leaves the lines up to there out."""
+        body = [line for line in (*uses.again, *part.loop.body.getvalue().splitlines()) if line]
+        quads = {f"{name}{self.registers.at}[j]": name for name in uses.shared}  # type: ignore[union-attr]
+        operands = {name: name for name in (*uses.taken, *uses.shared) if self._kept_type(name) == "vec4<f32>"}
+        constants = {v.name for v in self.outside if v.compute == "f32"}
+        early: list[tuple[str, str]] = []
+        for line in body:
+            found = DEFINITION.match(line) if line.startswith("let ") else None
+            if found and found[2] in quads and quads[found[2]] in operands:
+                early.append((found[1], line))
+                operands[found[1]] = quads[found[2]]
+            elif found and _ARITHMETIC.fullmatch(found[2]) and self._is_of(found[2], operands, constants):
+                early.append((found[1], line))
+                operands[found[1]] = found[1]
+        best = None
+        for end in range(2, len(early) + 1):
+            lines = [line for _, line in early[:end]]
+            rest = names_in("\n".join(line for line in body if line not in lines)) | {*uses.kept}
+            used = names_in("\n".join(line.partition("=")[2] for line in lines))
+            taken = [name for name in (*uses.taken, *uses.shared) if name in used]
+            results = [name for name, line in early[:end] if name in rest]
+            if len(results) == 1 and len(taken) > 1 and not rest & {*taken}:
+                best = best or (results[0], lines, taken, sorted(used & constants))
+        if best is None:
+            return part.loop, uses
+        result, lines, taken, row = best
+        left = IndentedBuffer()
+        left.writelines([line for line in body if line not in lines])
+        # A line that reads a quad only gives it another name.
+        found_lines = [found for found in map(DEFINITION.match, lines) if found]
+        reads = {found[1]: quads[found[2]] for found in found_lines if found[2] in quads}
+        lines = [line for line in lines if line.split()[1] not in reads]
+        lines = [re.sub(r"\w+", lambda word: reads.get(word[0], word[0]), line) for line in lines]
+        joined = Joined(f"join{next(self.serial)}", result, lines, taken, row)
+        rest_of = [name for name in uses.taken if name not in taken]
+        shared = [name for name in uses.shared if name not in taken]
+        return dataclasses.replace(part.loop, body=left), Uses([*rest_of, result], [], shared, uses.kept, joined)
+
+    @staticmethod
+    def _is_of(text: str, operands: dict[str, str], constants: set[str]) -> bool:
+        names = names_in(text)
+        return not names.isdisjoint(operands) and names <= {*operands, *constants}
+
+    def _registers_of(self, name: str) -> str:
+        return f"kept_{self.places.get(name, name)}"
 
     def _declare(self, name: str) -> None:
         assert self.registers is not None
@@ -225,14 +308,15 @@ class KeptRows(Rows):
         if registers.is_looped:
             text.writeline(f"for (var n = 0; n < {self._block_count()}; n++) {{")
             with text.indent():
-                self._print_looped_block(part.loop, uses, text)
+                self._print_looped_block(*self._come_together(part, uses), text)
             text.writeline("}")
             return
-        offset = " + h" if registers.block > 1 else ""
         for n in range(registers.blocks):
+            at = f"[{n * registers.block}{' + h' if registers.block > 1 else ''}]"
+            places = {name: f"{self._registers_of(name)}{at}" for name in (*uses.taken, *uses.kept)}
             text.writeline("{")
             with text.indent():
-                text.splice(self._block(part.loop, str(n), uses, f"kept_%s[{n * registers.block}{offset}]"))
+                text.splice(self._block(part.loop, str(n), uses, places))
             text.writeline("}")
 
     def _block_count(self) -> str:
@@ -247,18 +331,18 @@ class KeptRows(Rows):
         unit = n if self.registers.block == 1 else f"{n} * {self.registers.block} + h"
         return unit if self.by_lane else f"({unit}) * {self.row_workgroup} + i32(lane)"
 
-    def _block(self, loop: Loop, n: str, uses: Uses, place: str) -> IndentedBuffer:
-        """What a pass does with a block. The registers of a value are at `place`."""
+    def _block(self, loop: Loop, n: str, uses: Uses, places: dict[str, str]) -> IndentedBuffer:
+        """What a pass does with a block, of which `places` are the quads of values."""
         assert self.registers is not None
         four = self.quad_tree is not None
         numel = self.index_to_str(self.row.numel)
         inside = "" if self.registers.is_whole else f"< ({numel} + 3) / 4" if four else f"< {numel}"
         element = "[j]" if four else ""
         body = IndentedBuffer()
-        body.writelines([f"let {name} = {place % name}{element};" for name in uses.taken])
+        body.writelines([f"let {name} = {places[name]}{element};" for name in uses.taken])
         body.writelines(uses.again)
         body.splice(loop.body)
-        body.writelines([f"{place % name}{element} = {name};" for name in uses.kept])
+        body.writelines([f"{places[name]}{element} = {name};" for name in uses.kept])
         return self.print_loop(dataclasses.replace(loop, body=body), self._unit_of_block(n), inside)
 
     def _print_looped_block(self, loop: Loop, uses: Uses, text: IndentedBuffer) -> None:
@@ -267,26 +351,47 @@ class KeptRows(Rows):
         kept = {f"{name}_block": name for name in uses.kept}
         for variable, name in (taken | kept).items():
             text.writeline(f"var {variable}: {self.registers.block_type(self._kept_type(name))};")
-        self._move(text, "take", taken)
-        text.splice(self._block(loop, "n", uses, f"%s_block{self.registers.at}"))
+        self._move(text, "take", taken, uses.joined)
+        places = {name: f"{name}_block{self.registers.at}" for name in (*uses.taken, *uses.kept)}
+        text.splice(self._block(loop, "n", uses, places))
         self._move(text, "keep", kept)
 
-    def _move(self, text: IndentedBuffer, verb: str, variables: dict[str, str]) -> None:
+    def _move(self, text: IndentedBuffer, verb: str, variables: dict[str, str], joined: Joined | None = None) -> None:
         """Calls a function that moves a block from its registers to variables, or back."""
         assert self.registers is not None
         if not variables:
             return
         names = list(variables.values())
-        function = f"{verb}_{'_'.join(names)}"
+        function = f"{verb}_{'_'.join(names)}{f'_by_{joined.function}' if joined else ''}"
         kinds = [self.registers.block_type(self._kept_type(name)) for name in names]
         parameters = [f"{name}: ptr<function, {kind}>" for name, kind in zip(names, kinds, strict=True)]
-        body = self._choose(verb, names).getvalue().rstrip()
+        arguments = [f"&{variable}" for variable in variables]
+        if joined is not None:
+            parameters += [f"{name}: f32" for name in joined.constants]
+            arguments += joined.constants
+            self._define_join(joined)
+        body = self._choose(verb, names, joined).getvalue().rstrip()
         self.library.define(function, f"fn {function}(n: i32, {', '.join(parameters)}) {{\n{body}\n}}")
-        text.writeline(f"{function}(n, {', '.join(f'&{variable}' for variable in variables)});")
+        text.writeline(f"{function}(n, {', '.join(arguments)});")
 
-    def _choose(self, verb: str, names: list[str]) -> IndentedBuffer:
+    def _define_join(self, joined: Joined) -> None:
+        parameters = [
+            *(f"{name}: vec4<f32>" for name in joined.operands),
+            *(f"{name}: f32" for name in joined.constants),
+        ]
+        body = "\n".join(f"  {line}" for line in joined.lines)
+        head = f"fn {joined.function}({', '.join(parameters)}) -> vec4<f32> {{"
+        self.library.define(joined.function, f"{head}\n{body}\n  return {joined.result};\n}}")
+
+    def _choose(self, verb: str, names: list[str], joined: Joined | None) -> IndentedBuffer:
         registers, text = self.registers, IndentedBuffer(initial_indent=1)
         assert registers is not None
+
+        def kept(name: str, i: int) -> str:
+            if joined is None or name != joined.result:
+                return f"{self._registers_of(name)}[{i}]"
+            operands = [f"{self._registers_of(x)}[{i}]" for x in joined.operands]
+            return f"{joined.function}({', '.join([*operands, *joined.constants])})"
 
         def between(begin: int, end: int) -> None:
             if end - begin > 1:
@@ -301,9 +406,9 @@ class KeptRows(Rows):
                 return
             for name in names:
                 for h in range(registers.block):
-                    kept = f"kept_{name}[{begin * registers.block + h}]"
+                    place = kept(name, begin * registers.block + h)
                     block = f"(*{name})[{h}]" if registers.block > 1 else f"*{name}"
-                    text.writeline(f"{block} = {kept};" if verb == "take" else f"{kept} = {block};")
+                    text.writeline(f"{block} = {place};" if verb == "take" else f"{place} = {block};")
 
         between(0, registers.blocks)
         return text

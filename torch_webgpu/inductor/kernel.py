@@ -123,8 +123,7 @@ class WebGPUKernel(Scans):
         # Where a mask is off, nothing looks at what is read beside a tensor.
         self.reads_masked_quads = 0 < self.features.op_counts()["masked"] <= 3
         if self.features.is_reduction():
-            kinds = [self.classify(self.simplify_indexing(index)) for index in indices]
-            self.decide_registers("element" in kinds)
+            self.decide_registers([self.classify(self.simplify_indexing(index)) for index in indices])
         elif self.quad_tree is not None and self.in_pairs():
             self.block = 2
 
@@ -261,7 +260,7 @@ class WebGPUKernel(Scans):
         line = f"{'add' if mode else 'store'}_{binding.name}({place}, {result});"
         if self.quad_tree is not None and self.quad_tail and self.in_quads():
             line = f"if ({self.quad_tree.name} < {self.index_to_str(self.quad_tree.numel)}) {{ {line} }}"
-        if self.in_step and self.inside_reduction:
+        if (self.in_step or self.is_cut) and self.inside_reduction:
             line = f"if (inside) {{ {line} }}"
         buffer = self.compute if self.inside_reduction else self.stores
         buffer.writeline(DeferredLine(name, line))
@@ -309,33 +308,33 @@ class WebGPUKernel(Scans):
         """The loop over the elements of a quad, or of a block of them, between the loads and stores of whole quads; or
         one element's body. `begin` is the number of the quad or element, with h for its number in the block, and
         `inside` a comparison that it must pass."""
-        text = IndentedBuffer()
+        text, stores = IndentedBuffer(), loop.stores
         text.splice(loop.declared)
+        if inside and stores.getvalue():
+            stores = _guarded(stores, f"{begin} {inside}")
         if self.block == 1:
-            lines = self._print_quad(loop, begin)
-            text.splice(_guarded(lines, f"{begin} {inside}") if inside else lines)
+            text.splice(self._print_quad(loop, begin, stores))
             return text
-        for part in (loop.loads, loop.body, loop.stores):
-            if part is loop.body and self.quad_tree is not None:
-                lines = self._elements(loop, begin)
-            else:
-                lines = self._whole(loop, begin, part)
+        for part in (loop.loads, loop.body, stores):
             if not part.getvalue():
                 continue
+            whole = part is not loop.body or self.quad_tree is None
+            lines = self._whole(loop, begin, part) if whole else self._elements(loop, begin)
+            if inside and part is loop.body and not loop.tree.is_reduction and "store" in part.getvalue():
+                lines = _guarded(lines, f"{begin} {inside}")
             text.writeline(f"for (var h = 0; h < {self.block}; h++) {{")
             with text.indent():
-                guarded = inside and (loop.tree.is_reduction or "store" in lines.getvalue())
-                text.splice(_guarded(lines, f"{begin} {inside}") if guarded else lines)
+                text.splice(lines)
             text.writeline("}")
         return text
 
-    def _print_quad(self, loop: Loop, begin: str) -> IndentedBuffer:
+    def _print_quad(self, loop: Loop, begin: str, stores: IndentedBuffer) -> IndentedBuffer:
         if self.quad_tree is None:
             return self._whole(loop, begin, loop.body)
         whole = IndentedBuffer()
         whole.splice(loop.loads)
         whole.splice(self._elements(loop, loop.tree.name, is_first=True))
-        whole.splice(loop.stores)
+        whole.splice(stores)
         return self._whole(loop, begin, whole)
 
     def _whole(self, loop: Loop, begin: str, part: IndentedBuffer) -> IndentedBuffer:
@@ -343,8 +342,14 @@ class WebGPUKernel(Scans):
         text, tree = IndentedBuffer(), loop.tree
         text.writeline(f"let {tree.name} = {begin if self.quad_tree is None else f'({begin}) * 4'};")
         text.writelines(self.declared(tree.prefix, part.getvalue()))
+        if self.quad_tree is None:
+            self._print_inside(loop, text)
         text.splice(part)
         return text
+
+    def _print_inside(self, loop: Loop, text: IndentedBuffer) -> None:
+        if loop.tree.is_reduction and self.is_cut and "inside" in loop.body.getvalue():
+            text.writeline(f"let inside = {loop.tree.name} < {self.index_to_str(loop.tree.numel)};")
 
     def _elements(self, loop: Loop, begin: str, is_first: bool = False) -> IndentedBuffer:
         """The loop over a quad's elements, whose first is `begin`, or the first of the quad with that number."""
@@ -353,7 +358,8 @@ class WebGPUKernel(Scans):
         text.writeline("for (var j = 0; j < 4; j++) {")
         with text.indent():
             text.writeline(f"let {tree.name} = first + j;")
-            if self.quad_tail and tree.is_reduction:
+            self._print_inside(loop, text)
+            if self.quad_tail and tree.is_reduction and self.registers is None:
                 text.writeline(f"if ({tree.name} >= {self.index_to_str(tree.numel)}) {{ break; }}")
             text.writelines(self.declared(tree.prefix, loop.body.getvalue()))
             text.splice(loop.body)

@@ -18,7 +18,7 @@ _FOLDS = {"sum": "add", "prod": "mul", "xor_sum": "bit_xor", "any": "bit_or", "m
 _STARTS = {"sum": "zero_{c}", "prod": "one_{c}", "xor_sum": "zero_{c}", "any": "false", "max": "lowest_{c}()",
            "min": "highest_{c}()"}  # fmt: skip
 
-# A NaN wins, and stays. The types' own functions branch, which costs more in a loop.
+# A NaN wins, and stays.
 _FOLD_F32 = """fn fold_{fold}_f32(a: f32, b: f32) -> f32 {{
   return select(a, b, (b {than} a && !is_nan_f32(a)) || is_nan_f32(b));
 }}"""
@@ -63,25 +63,45 @@ class Reductions(KeptRows):
             return self._arg_reduction(dtype, kind, compute, value)
         if kind not in _FOLDS:
             raise NotImplementedError(f"reduction {kind}")
-        fold = f"{_FOLDS[kind]}_{compute}"
         if kind in ("max", "min") and compute == "f32":
-            fold = f"fold_{kind}_f32"
-            self.library.define(fold, _FOLD_F32.format(fold=kind, than=">" if kind == "max" else "<"))
+            return self._extreme(dtype, kind, value)
+        fold = f"{_FOLDS[kind]}_{compute}"
         # Four accumulators: one alone would wait for each sum before the next, and lose more of its digits.
         fourfold = self.quad_tree is not None and compute in ("f32", "i32")
         total = self._accumulator(wgsl_type(compute), _STARTS[kind].format(c=compute), fourfold)
         place = f"{total}[j]" if fourfold else total
-        self.accumulate(f"{place} = {fold}({place}, {as_compute(value, compute)});")
+        self.accumulate(place, f"{fold}({place}, {as_compute(value, compute)})")
         if fourfold:
             total = f"{fold}({fold}({total}.x, {total}.y), {fold}({total}.z, {total}.w))"
-        result = self._result(
-            dtype, self._across({"v": compute}, f"let x_v = {fold}(a_v, b_v);", fold, [total]), compute
-        )
+        text = self._across({"v": compute}, f"let x_v = {fold}(a_v, b_v);", fold, [total])
+        return self._result(dtype, text, compute)
+
+    def _extreme(self, dtype: torch.dtype, kind: str, value: Any) -> Any:
+        """A NaN wins. Comparisons with one may give either answer, so the largest magnitude is looked at, as bits."""
+        fourfold = self.quad_tree is not None
+        fold, than = f"fold_{kind}_f32", ">" if kind == "max" else "<"
+        self.library.define(fold, _FOLD_F32.format(fold=kind, than=than))
+        best = self._accumulator("f32", _STARTS[kind].format(c="f32"), fourfold)
+        largest = self._accumulator("u32", "0u", fourfold)
+        x, at = as_compute(value, "f32"), "[j]" if fourfold else ""
+        self.accumulate(f"{best}{at}", f"select({best}{at}, {x}, {x} {than} {best}{at})")
+        self.accumulate(f"{largest}{at}", f"max({largest}{at}, bitcast<u32>({x}) & 0x7fffffffu)")
+        if fourfold:
+            best = f"{fold}({fold}({best}.x, {best}.y), {fold}({best}.z, {best}.w))"
+            largest = f"max(max({largest}.x, {largest}.y), max({largest}.z, {largest}.w))"
+        own = f"select({best}, nan_f32(), {largest} > 0x7f800000u)"
+        result = self._result(dtype, self._across({"v": "f32"}, f"let x_v = {fold}(a_v, b_v);", fold, [own]), "f32")
         result.most_of = value if kind == "max" else None
         return result
 
-    def accumulate(self, line: str) -> None:
-        self.compute.writeline(f"if (inside) {{ {line} }}" if self.in_step else line)
+    def accumulate(self, place: str, value: str, is_struct: bool = False) -> None:
+        """Of what is behind the end of a row nothing is taken."""
+        line = f"{place} = {value};"
+        if self.in_step or (self.is_cut and is_struct):
+            line = f"if (inside) {{ {line} }}"
+        elif self.is_cut:
+            line = f"{place} = select({place}, {value}, inside);"
+        self.compute.writeline(line)
 
     def _accumulator(self, kind: str, start: str, fourfold: bool = False) -> str:
         name = f"acc{next(self.serial)}"
@@ -109,7 +129,7 @@ class Reductions(KeptRows):
         start = _STARTS["max" if kind == "argmax" else "min"].format(c=compute)
         best = self._accumulator(pair, f"{pair}({start}, 0x7fffffff)")
         new = f"{pair}({as_compute(value, compute)}, {number})"
-        self.accumulate(f"{best} = {kind}_{compute}({best}, {new});")
+        self.accumulate(best, f"{kind}_{compute}({best}, {new})", is_struct=True)
         fields = {"v": compute, "i": "i32"}
         combine = f"let x = {kind}_{compute}({pair}(a_v, a_i), {pair}(b_v, b_i)); let x_v = x.v; let x_i = x.i;"
         text = self._across(fields, combine, f"{kind}_{compute}", [f"{best}.v", f"{best}.i"])
@@ -117,27 +137,27 @@ class Reductions(KeptRows):
 
     def _welford(self, kind: str, value: Any) -> Any:
         self.library.use_type("f32")
-        for name, text in _MOMENTS.items():
-            self.library.define(name, text)
         if kind == "welford_reduce" and self.registers is not None:
             return self._moments_in_registers(as_compute(value, "f32"))
+        for name, text in _MOMENTS.items():
+            self.library.define(name, text)
         if kind == "welford_reduce":
             fourfold = self.quad_tree is not None
             shift, weight = self._accumulator("f32", "0.0"), self._accumulator("f32", "0.0")
             sums = [self._accumulator("f32", "0.0", fourfold) for _ in range(2)]
             x, d, at = as_compute(value, "f32"), f"d{next(self.serial)}", "[j]" if fourfold else ""
-            self.accumulate(f"{shift} = select({shift}, {x}, {weight} == 0.0);")
+            self.accumulate(shift, f"select({shift}, {x}, {weight} == 0.0)")
             self.compute.writeline(f"let {d} = {x} - {shift};")
-            self.accumulate(f"{sums[0]}{at} += {d};")
-            self.accumulate(f"{sums[1]}{at} += {d} * {d};")
-            self.accumulate(f"{weight} += 1.0;")
+            self.accumulate(f"{sums[0]}{at}", f"{sums[0]}{at} + {d}")
+            self.accumulate(f"{sums[1]}{at}", f"{sums[1]}{at} + {d} * {d}")
+            self.accumulate(weight, f"{weight} + 1.0")
             totals = [f"({a}.x + {a}.y) + ({a}.z + {a}.w)" if fourfold else a for a in sums]
             spread = f"s{next(self.serial)}"
             self.after_row.writeline(f"let {spread} = spread_of({shift}, {', '.join(totals)}, {weight});")
         else:
             spread = self._accumulator("Spread", "Spread(0.0, 0.0, 0.0, 0.0)")
             parts = ", ".join(("0.0", *(as_compute(part, "f32") for part in value)))
-            self.accumulate(f"{spread} = spread_with({spread}, Spread({parts}));")
+            self.accumulate(spread, f"spread_with({spread}, Spread({parts}))", is_struct=True)
         fields = ("shift", "mean", "m2", "weight")
         if not self.by_lane:
             sides = ", ".join(f"Spread({', '.join(f'{side}_{f}' for f in fields)})" for side in "ab")
@@ -158,24 +178,22 @@ class Reductions(KeptRows):
             return str(self._across({"v": "f32"}, "let x_v = add_f32(a_v, b_v);", "add_f32", [text]))
 
         total, mean = self._accumulator("f32", "0.0", fourfold), f"m{next(self.serial)}"
-        self.accumulate(f"{total}{at} += {x};")
+        self.accumulate(f"{total}{at}", f"{total}{at} + {x}")
         self.after_row.writeline(f"let {mean} = {joined(total)} / {size};")
         if self.follow is None:
             loop = Loop(self.row, *(IndentedBuffer() for _ in range(4)))
             self.follow = Pass(IndentedBuffer(), loop, IndentedBuffer())
-        passing, self.before_row = self.before_row, self.follow.before
-        left, squares = (self._accumulator("f32", "0.0", fourfold) for _ in range(2))
-        self.before_row = passing
-        d = f"d{next(self.serial)}"
-        self.follow.loop.body.writelines([f"let {d} = {x} - {mean};", f"{left}{at} += {d};",
-                                          f"{squares}{at} = fma({d}, {d}, {squares}{at});"])  # fmt: skip
-        passing, self.after_row = self.after_row, self.follow.after
-        self.after_row.writeline(f"let {left}_of_all = {joined(left)} / {size};")
-        # Rounding may leave less than nothing, and max() would lose NaN.
-        m2 = f"abs({joined(squares)} - {left}_of_all * {left}_of_all * {size})"
-        results = tuple(self._result(torch.float32, text, "f32") for text in (f"({mean} + {left}_of_all)", m2, size))
-        self.after_row = passing
-        return results
+        with self.printing_to(self.follow):
+            left, squares = (self._accumulator("f32", "0.0", fourfold) for _ in range(2))
+            d = f"d{next(self.serial)}"
+            self.compute.writeline(f"let {d} = {x} - {mean};")
+            self.accumulate(f"{left}{at}", f"{left}{at} + {d}")
+            self.accumulate(f"{squares}{at}", f"fma({d}, {d}, {squares}{at})")
+            self.after_row.writeline(f"let {left}_of_all = {joined(left)} / {size};")
+            # Rounding may leave less than nothing, and max() would lose NaN.
+            m2 = f"abs({joined(squares)} - {left}_of_all * {left}_of_all * {size})"
+            texts = (f"({mean} + {left}_of_all)", m2, size)
+            return tuple(self._result(torch.float32, text, "f32") for text in texts)
 
     # Across the lanes of a workgroup
 

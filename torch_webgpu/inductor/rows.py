@@ -7,8 +7,10 @@ workgroup where they are long.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import sympy
@@ -137,6 +139,14 @@ class Rows(_Kernel):
         if self.follow is not None:
             self.parts.append(self.follow)
             self.follow = None
+
+    @contextlib.contextmanager
+    def printing_to(self, part: Pass) -> Iterator[None]:
+        kernel: Any = self
+        current = kernel.before_row, kernel.compute, kernel.after_row
+        kernel.before_row, kernel.compute, kernel.after_row = part.before, part.loop.body, part.after
+        yield
+        kernel.before_row, kernel.compute, kernel.after_row = current
 
     def _taken(self, loop: Loop) -> Pass:
         found = Pass(self.before_row, loop, self.after_row)
