@@ -9,6 +9,7 @@
 #include "families/custom.h"
 #include "families/epilogue.h"
 #include "families/matmul.h"
+#include "ops/attention/attention.h"
 
 namespace py = pybind11;
 
@@ -116,6 +117,7 @@ void bind_kernels(py::module& m) {
       },
       py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"), py::arg("padding"), py::arg("dilation"),
       py::arg("form"));
+  m.def("force_attention", &force_attention, py::arg("name"), "For tests: the kernel that attention takes on a GPU.");
   m.def("force_matmul", &force_matmul, py::arg("name"), "For tests: the kernel that products take on a GPU.");
   m.attr("epilogue_bindings") = py::int_(uint32_t{kEpilogueBindings});
   m.attr("epilogue_words") = py::int_(uint32_t{kEpilogueWords});

@@ -1,5 +1,9 @@
 #include "shader/attention.h"
 
+#include <algorithm>
+
+#include "shader/attention_decode.h"
+#include "shader/attention_staged.h"
 #include "shader/memory.h"
 
 namespace torch_webgpu {
@@ -13,17 +17,19 @@ const char* const kFiles[] = {"attention_forward", "attention_combine", "attenti
 const char* const kConstants[] = {"QUERY", "KEY", "VALUE", "GRAD", "OUT", "FIRST", "SECOND", "MASKS"};
 const char* const kNames[] = {"query", "key",     "value", "grad",         "out",       "first", "second",
                               "mask",  "log_sum", "delta", "part_log_sum", "mask_grad", "most"};
-constexpr std::pair<const char*, uint32_t> kCounts[] = {{"tasks", P::kTasks},          {"blocks", P::kBlocks},
-                                                        {"kv_heads", P::kKvHeads},     {"group", P::kGroup},
-                                                        {"queries", P::kQueries},      {"keys", P::kKeys},
-                                                        {"drop_below", P::kDropBelow}, {"parts", P::kParts},
-                                                        {"part_keys", P::kPartKeys},   {"part_stride", P::kPartStride},
-                                                        {"chunk", P::kChunk},          {"batches", P::kBatches}};
-constexpr std::pair<const char*, uint32_t> kFlexCounts[] = {{"strip_heads", P::kStripHeads},
-                                                            {"query_blocks", P::kQueryBlocks},
+constexpr std::pair<const char*, uint32_t> kCounts[] = {{"tasks", P::kTasks},           {"blocks", P::kBlocks},
+                                                        {"kv_heads", P::kKvHeads},      {"group", P::kGroup},
+                                                        {"queries", P::kQueries},       {"keys", P::kKeys},
+                                                        {"drop_below", P::kDropBelow},  {"parts", P::kParts},
+                                                        {"part_keys", P::kPartKeys},    {"part_stride", P::kPartStride},
+                                                        {"chunk", P::kChunk},           {"batches", P::kBatches},
+                                                        {"strip_heads", P::kStripHeads}};
+constexpr std::pair<const char*, uint32_t> kFlexCounts[] = {{"query_blocks", P::kQueryBlocks},
                                                             {"query_block", P::kQueryBlock},
                                                             {"key_blocks", P::kKeyBlocks},
                                                             {"key_block", P::kKeyBlock}};
+
+constexpr uint32_t kJoinLanes = 256;
 
 std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
@@ -34,6 +40,7 @@ class Printer {
         source_(target, pages),
         target_(target),
         kind_(static_cast<AttentionKind>(spec.kind)),
+        kernel_(static_cast<AttentionKernel>(spec.kernel)),
         scores_(spec.scores ? scores : nullptr) {}
 
   std::string print() {
@@ -44,7 +51,7 @@ class Printer {
       source_.print(std::string("const ") + kConstants[i] + " = " + number(i) + ";\n");
       if (!is_present(i) || i == index(Operand::mask)) continue;
       print_load(i);
-      print_store(i);
+      if (is_written(i)) print_store(i);
       cases += std::string("    case ") + kConstants[i] + ": { return load_" + kNames[i] + "(at, quad); }\n";
     }
     source_.print("fn load(operand: u32, at: u32, quad: u32) -> vec4<f32> {\n  switch operand {\n" + cases +
@@ -54,6 +61,7 @@ class Printer {
     }
     print_optional();
     print_mask();
+    if (!is_for_lanes()) print_words();
     use_files();
     return source_.text();
   }
@@ -62,7 +70,21 @@ class Printer {
   static uint32_t index(Operand operand) { return static_cast<uint32_t>(operand); }
   bool is_present(uint32_t i) const { return spec_.operands[i].binding != kAttentionAbsent; }
   DType dtype(uint32_t i) const { return static_cast<DType>(spec_.operands[i].dtype); }
+  // What a kernel does not write has no function that stores to it, so that its binding is declared for reading.
+  bool is_written(uint32_t i) const {
+    switch (static_cast<Operand>(i)) {
+      case Operand::first:
+      case Operand::second:
+      case Operand::mask_grad:
+      case Operand::most: return true;
+      case Operand::out: return kind_ != AttentionKind::backward_query;
+      case Operand::log_sum: return kind_ == AttentionKind::forward || kind_ == AttentionKind::combine;
+      case Operand::delta: return kind_ == AttentionKind::backward_query;
+      default: return false;
+    }
+  }
   bool is_tiled() const { return kind_ != AttentionKind::combine && kind_ != AttentionKind::backward_mask; }
+  bool is_for_lanes() const { return kernel_ == AttentionKernel::lanes; }
   Memory memory(uint32_t i) const {
     const uint32_t binding = spec_.operands[i].binding;
     return {"m" + std::to_string(binding), size_bytes(dtype(i)), array_of(i), source_.is_paged(binding)};
@@ -175,11 +197,33 @@ class Printer {
     source_.print("}\n");
   }
 
+  // Tiles of float16 stay packed: GPUs unpack them as they multiply.
+  bool is_packed() const {
+    bool packed = spec_.quads;
+    for (const auto i : {Operand::query, Operand::key, Operand::value, Operand::grad}) {
+      packed &= !is_present(index(i)) || dtype(index(i)) == DType::f16;
+    }
+    return packed;
+  }
+  void print_words() {
+    source_.print(is_packed() ? "alias Word = vec2<u32>;\nfn wide(w: Word) -> vec4<f32> {\n"
+                                "  return vec4<f32>(unpack2x16float(w.x), unpack2x16float(w.y));\n}\n"
+                              : "alias Word = vec4<f32>;\nfn wide(w: Word) -> vec4<f32> { return w; }\n");
+    for (const auto operand : {Operand::query, Operand::key, Operand::value, Operand::grad}) {
+      const uint32_t i = index(operand);
+      if (!is_present(i)) continue;
+      source_.print(std::string("fn tile_") + kNames[i] + "(at: u32, quad: u32) -> Word { return " +
+                    (is_packed() ? memory(i).element("at + quad") : std::string("load_") + kNames[i] + "(at, quad)") +
+                    "; }\n");
+    }
+  }
+
   void print_flat(uint32_t i) {
     const std::string name = kNames[i];
     source_.print("fn load_" + name + "(i: u32) -> f32 { return " + from_raw(DType::f32, memory(i).load("i")) +
-                  "; }\nfn store_" + name + "(i: u32, v: f32) { " + memory(i).assign("i", to_raw(DType::f32, "v")) +
-                  " }\n");
+                  "; }\n");
+    if (!is_written(i)) return;
+    source_.print("fn store_" + name + "(i: u32, v: f32) { " + memory(i).assign("i", to_raw(DType::f32, "v")) + " }\n");
   }
 
   // The mask for one query and four keys, or for four queries and one key.
@@ -190,6 +234,34 @@ class Printer {
     source_.print("fn mask_stride() -> u32 { return " + param(P::kElementStrides + index(Operand::mask)) + "; }\n");
   }
 
+  StagedAttention staged() const {
+    return {kind_,
+            spec_.block,
+            spec_.head_columns,
+            spec_.value_columns,
+            is_packed(),
+            spec_.ragged != 0,
+            is_present(index(Operand::mask)),
+            scores_ != nullptr,
+            is_present(index(Operand::most)),
+            is_present(index(Operand::part_log_sum))};
+  }
+
+  void use_decode() {
+    source_.use("attention_staged");
+    if (kind_ == AttentionKind::forward) {
+      source_.use("attention_plain");
+      const uint32_t bytes = size_bytes(dtype(index(Operand::key)));
+      source_.print(print_attention_decode(decode_for(spec_.head_columns, bytes, is_present(index(Operand::mask)))));
+      return;
+    }
+    uint32_t quads = 8;
+    while (quads < spec_.head_columns) quads *= 2;
+    source_.print("const QUADS = " + number(quads) + ";\nconst SLOTS = " + number(kJoinLanes / quads) +
+                  ";\nconst WORKGROUP = " + number(kJoinLanes) + ";\n");
+    source_.use("attention_join");
+  }
+
   void use_files() {
     source_.use(Compute::f32);
     source_.use("halves");
@@ -197,18 +269,24 @@ class Printer {
     source_.use("exp_below");
     if (spec_.dropout) source_.use("philox");
     source_.use(spec_.dropout ? "attention_dropout" : "attention_whole");
-    source_.use(kFiles[spec_.kind]);
+    if (is_for_lanes()) source_.use(kFiles[spec_.kind]);
     if (scores_) {
       for (const auto& file : scores_->files) source_.use(file);
       source_.print(scores_->text);
     }
+    if (kernel_ == AttentionKernel::decode) return use_decode();
     if (!is_tiled()) {
       source_.print("const WORKGROUP = " + number(target_.workgroup) + ";\n");
       source_.use("program");
       return;
     }
-    source_.use("attention_tile");
     source_.use(scores_ ? "attention_flex" : "attention_plain");
+    if (kernel_ == AttentionKernel::staged) {
+      source_.use("attention_staged");
+      source_.print(print_attention_staged(staged()));
+      return;
+    }
+    source_.use("attention_tile");
     source_.use(spec_.by_subgroup ? "attention_subgroup" : "attention_group");
     if (spec_.by_subgroup) source_.use_subgroups();
   }
@@ -217,6 +295,7 @@ class Printer {
   ShaderSource source_;
   const Target& target_;
   const AttentionKind kind_;
+  const AttentionKernel kernel_;
   const ScoreText* const scores_;
 };
 
@@ -228,7 +307,15 @@ std::string print_attention(const AttentionSpec& spec, const Target& target, Pag
 
 std::string label_attention(const AttentionSpec& spec, const ScoreText* scores) {
   const auto value = spec.operands[static_cast<uint32_t>(AttentionOperand::value)];
-  const std::string what = std::string(kFiles[spec.kind]) + "(" + name(static_cast<DType>(value.dtype)) + ")";
+  std::string what = std::string(kFiles[spec.kind]) + "(" + name(static_cast<DType>(value.dtype)) + ")";
+  switch (static_cast<AttentionKernel>(spec.kernel)) {
+    case AttentionKernel::lanes: break;
+    case AttentionKernel::staged:
+      what += ", " + std::to_string(spec.block) + " rows of up to " +
+              std::to_string(32 * std::max(spec.head_columns, spec.value_columns)) + " staged";
+      break;
+    case AttentionKernel::decode: what += ", decode " + std::to_string(4 * spec.head_columns); break;
+  }
   return scores ? scores->label + ": " + what : what;
 }
 

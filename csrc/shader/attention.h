@@ -9,6 +9,9 @@
 
 namespace torch_webgpu {
 
+// How a kernel works: lanes load what they multiply; tiles are staged in workgroup memory (shader/attention_staged.h);
+// or each key is loaded once for a few queries (shader/attention_decode.h), and the parts are joined by workgroups.
+enum class AttentionKernel : uint8_t { lanes, staged, decode };
 enum class AttentionKind : uint8_t { forward, combine, backward_query, backward_key, backward_mask };
 
 // Operands before log_sum have strides by batch, head, row and element; the rest are float32, contiguous, at offset 0.
@@ -45,12 +48,16 @@ struct AttentionSpec {
     uint8_t dtype : 4;  // DType
     uint8_t binding : 4;
   } operands[kAttentionOperands];
-  uint8_t kind;     // AttentionKind
-  uint8_t block;    // rows per workgroup
-  uint8_t columns;  // quads of a row of sums in each of eight lanes
-  uint8_t quads;    // whatever is walked is of whole, aligned quads, which lie side by side
-  uint8_t dropout;
-  uint8_t by_subgroup;  // lanes exchange through a subgroup of eight, not through workgroup memory
+  uint8_t kind;       // AttentionKind
+  uint8_t block;      // rows per workgroup
+  uint8_t columns;    // quads of a row of sums in each of eight lanes
+  uint8_t quads : 1;  // whatever is walked is of whole, aligned quads, which lie side by side
+  uint8_t dropout : 1;
+  uint8_t by_subgroup : 1;  // lanes exchange through a subgroup of eight, not through workgroup memory
+  uint8_t ragged : 1;       // a head or a value is not a multiple of 16 elements
+  uint8_t kernel : 4;       // AttentionKernel
+  uint8_t head_columns;     // of staged kernels: as `columns`, of a head and of a value; of decoding: quads of a head
+  uint8_t value_columns;
   uint8_t unused;
   uint16_t scores;  // a ScoreText's id, or 0
   uint8_t unused_too[2];
@@ -64,14 +71,13 @@ struct AttentionParams {
   static constexpr uint32_t kTasks = 0, kBlocks = 1, kKvHeads = 2, kGroup = 3, kQueries = 4, kKeys = 5, kHeadSize = 6,
                             kValueSize = 7, kScale = 8, kKeepScale = 9, kCausal = 10, kDropBelow = 11, kRandom = 12,
                             kParts = 16, kPartKeys = 17, kPartStride = 18, kMaskSizes = kParts, kChunk = 20,
-                            kBatches = 21, kLogUnit = 22, kPlaces = 24,
+                            kBatches = 21, kLogUnit = 22, kStripHeads = 23, kPlaces = 24,
                             kElementStrides = kPlaces + 4 * kAttentionWalked,
                             kWords = kElementStrides + kAttentionWalked;
   // Of flex_attention alone. A list has an offset and strides by batch, head and row of blocks. Behind them are the
   // offsets of what the text binds, and its own words.
-  static constexpr uint32_t kStripHeads = kWords, kQueryBlocks = kWords + 1, kQueryBlock = kWords + 2,
-                            kKeyBlocks = kWords + 3, kKeyBlock = kWords + 4, kLists = kWords + 8,
-                            kTextWords = kLists + 16;
+  static constexpr uint32_t kQueryBlocks = kWords, kQueryBlock = kWords + 1, kKeyBlocks = kWords + 2,
+                            kKeyBlock = kWords + 3, kLists = kWords + 4, kTextWords = kLists + 16;
 };
 
 // `scores` is the text whose id the spec has.

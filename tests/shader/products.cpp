@@ -279,6 +279,30 @@ AttentionSpec attention_of(AttentionKind kind, std::span<const Operand> operands
   return spec;
 }
 
+// Heads of up to 64 and of up to 160 elements, by blocks of 64 rows and of 32.
+void print_staged(AttentionKind kind, std::span<const Operand> operands, DType dtype, bool quads, const Target& target,
+                  const Emit& emit) {
+  for (const bool wide : kEither) {
+    for (const bool mask : kEither) {
+      AttentionSpec spec = attention_of(kind, operands, dtype, quads, mask);
+      spec.kernel = static_cast<uint8_t>(AttentionKernel::staged) & 15;
+      spec.block = wide ? 32 : 64;
+      spec.head_columns = wide ? 5 : 2;
+      spec.value_columns = wide ? 3 : 2;
+      spec.ragged = wide != mask;
+      spec.dropout = mask;
+      emit(label_attention(spec), print_attention(spec, target));
+      if (!mask) emit(label_attention(spec), print_attention(spec, target, kInPages));
+    }
+  }
+  AttentionSpec spec = attention_of(kind, operands, dtype, quads, false, 1);
+  spec.kernel = static_cast<uint8_t>(AttentionKernel::staged) & 15;
+  spec.block = 32;
+  spec.head_columns = spec.value_columns = 1;
+  spec.scores = kScores.id;
+  emit(label_attention(spec, &kScores), print_attention(spec, target, {}, &kScores));
+}
+
 }  // namespace
 
 void print_matmul_kernels(const Target& target, const Emit& emit) {
@@ -298,6 +322,21 @@ void print_convolution_kernels(const Target& target, const Emit& emit) {
 }
 
 void print_attention_kernels(const Target& target, const Emit& emit) {
+  for (const DType dtype : kFloats) {
+    for (const uint8_t quads : {2, 16, 33, 64}) {
+      if (target.software) continue;
+      for (const bool mask : kEither) {
+        AttentionSpec spec = attention_of(AttentionKind::forward, kForward, dtype, true, mask);
+        spec.kernel = static_cast<uint8_t>(AttentionKernel::decode) & 15;
+        spec.head_columns = quads;
+        emit(label_attention(spec), print_attention(spec, target));
+      }
+      AttentionSpec spec = attention_of(AttentionKind::combine, kCombine, dtype, true, false);
+      spec.kernel = static_cast<uint8_t>(AttentionKernel::decode) & 15;
+      spec.head_columns = quads;
+      emit(label_attention(spec), print_attention(spec, target));
+    }
+  }
   for (const auto& [kind, operands] : kKinds) {
     const bool masked = kind == AttentionKind::backward_mask, combines = kind == AttentionKind::combine;
     for (const DType dtype : kFloats) {
@@ -315,6 +354,7 @@ void print_attention_kernels(const Target& target, const Emit& emit) {
           }
         }
         if (masked || combines) continue;
+        if (!target.software) print_staged(kind, operands, dtype, quads, target, emit);
         AttentionSpec spec = attention_of(kind, operands, dtype, quads, false, 1);
         spec.by_subgroup = target.subgroup == 8;
         spec.columns = 2;

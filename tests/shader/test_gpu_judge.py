@@ -41,6 +41,18 @@ def test_products_load_quads_and_share_them(name: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("name", [name for name in TABLE if name.startswith("attention")])
+def test_attention_shares_what_it_loads(name: str) -> None:
+    for verdict in judged()[name]:
+        assert "staged" in verdict.launch.label
+        assert verdict.hot.uncached == 0, verdict.launch.label
+        assert verdict.statistics["LDS size"] <= 16384, verdict.launch.label
+        assert verdict.statistics["VGPRs"] <= 252, verdict.launch.label
+        assert verdict.waves >= 8, verdict.launch.label
+        assert verdict.lds_per_fma <= 0.1, verdict.launch.label
+
+
+@needs_compiler
 @pytest.mark.parametrize("name", [name for name, workload in TABLE.items() if workload.share])
 def test_share_of_the_limit(name: str) -> None:
     """All launches of a workload together, against what the card needs at least."""

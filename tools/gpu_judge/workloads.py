@@ -26,6 +26,10 @@ class Workload:
     share: float = 0.0  # of the card's limit, at least: what the test asks for
 
 
+HALF = torch.float16
+CACHED = 4 << 20  # what one launch writes and the next one reads need not go through memory
+
+
 def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.empty(shape, device="webgpu", dtype=dtype)
 
@@ -115,8 +119,96 @@ def rows(
     return Workload(lambda: (empty(m, n),), run, whole, lambda launches: [whole] * len(launches), share)
 
 
-HALF = torch.float16
-CACHED = 4 << 20  # what one launch writes and the next one reads need not go through memory
+PARTS = 4  # of the keys of `attention_64_short`
+
+
+def attention(
+    head: int, dtype: torch.dtype = torch.float32, queries: int = 2048, *, causal: bool = True, share: float = 0
+) -> Workload:
+    """Of 8 heads; a causal one has half of the products."""
+    seen = queries * (queries + 1) / 2 if causal else queries * queries
+    whole = Work(8 * 2 * seen * head, 8 * 4 * queries * head * dtype.itemsize)
+    return Workload(
+        lambda: [empty(1, 8, queries, head, dtype=dtype) for _ in range(3)],
+        lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal),
+        whole,
+        lambda launches: [
+            Work(whole.fma, whole.bytes, trips_of_attention(launches[0], queries, head, causal)),
+            *(Work(0, 0, (1, PARTS, PARTS)) for _ in launches[1:]),
+        ],
+        share,
+    )
+
+
+def attention_backward(
+    head: int, dtype: torch.dtype = torch.float32, queries: int = 2048, share: float = 0
+) -> Workload:
+    """Of 8 causal heads: three products by queries, four by keys."""
+    seen = 8 * queries * (queries + 1) / 2 * head
+    size = 8 * queries * head * dtype.itemsize
+
+    def work(launches: list[Launch]) -> list[Work]:
+        return [
+            Work(3 * seen, 6 * size, trips_of_attention(launches[0], queries, head, True)),
+            Work(4 * seen, 6 * size, trips_of_attention(launches[1], queries, head, True)),
+        ]
+
+    def make() -> Tensors:
+        q, k, v, grad = (empty(1, 8, queries, head, dtype=dtype).requires_grad_() for _ in range(4))
+        return q, k, v, grad.detach(), torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grad: torch.Tensor, out: torch.Tensor) -> Any:
+        return torch.autograd.grad(out, (q, k, v), grad)
+
+    return Workload(make, run, Work(7 * seen, 12 * size), work, share)
+
+
+def attention_decode(
+    head: int, dtype: torch.dtype = HALF, keys: int = 4096, group: int = 1, share: float = 0
+) -> Workload:
+    """One query of 32 heads, of which `group` share keys and values."""
+    kv_heads = 32 // group
+    size = kv_heads * keys * head * dtype.itemsize
+
+    def make() -> Tensors:
+        k, v = (empty(1, kv_heads, keys, head, dtype=dtype) for _ in range(2))
+        return empty(1, 32, 1, head, dtype=dtype), k, v
+
+    def work(launches: list[Launch]) -> list[Work]:
+        parts = launches[0].grid[0] // kv_heads
+        slots = 256 // max(8, head // 4)
+        between = 4 * 32 * parts * head
+        join = Work(0, 0 if between <= CACHED else between, (1, parts / slots, math.ceil(parts / slots / 4)))
+        return [Work(0, 2 * size, (1, group)), join]
+
+    return Workload(
+        make,
+        lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True),
+        Work(0, 2 * size),
+        work,
+        share,
+    )
+
+
+def trips_of_attention(launch: Launch, queries: int, head: int, causal: bool) -> tuple[float, ...]:
+    """Of the loops over tasks, tiles of 32 and, for each slice of a head and each product, the quads of the slice."""
+    found = re.search(r"attention_(\w+)\(\w+\), (\d+) rows of up to \d+ staged", launch.label)
+    if not found:
+        return ()
+    kind, rows = found[1], int(found[2])
+    starts = range(0, queries, rows)
+    parts = launch.grid[0] / (8 * len(starts))
+    tiles = sum(math.ceil((start + rows) / 32) if causal else queries / 32 for start in starts) / len(starts) / parts
+    packed = "vec2<u32>" in re.search(r"alias Word = .*", launch.wgsl)[0]  # type: ignore[index]
+    step = 1 if head % 16 else 4 if packed else 2
+    slices = [min(16, head / 4 - first) / step for first in range(0, math.ceil(head / 4), 16)]
+    if kind == "forward":
+        return (1, tiles, *slices)
+    if kind == "backward_query":
+        return (1, math.ceil(head / 32), tiles, *slices, *slices)
+    return (1, 1, tiles, *slices, *slices)
+
+
 SHARES = {512: 0.7, 1024: 0.8, 4096: 0.88}
 LAYOUTS = ("nn", "nt", "tn")
 TABLE: dict[str, Workload] = {
@@ -126,6 +218,15 @@ TABLE: dict[str, Workload] = {
     "matmul_64x4096x64": product(64, 4096, 64, share=0.6),
     **{f"linear_{m}_{x}": product(m, 4096, 4096, x, share=0.9) for m in (1, 4, 16) for x in ("nn", "nt")},
     **{f"linear_{m}_{x}_f16": product(m, 4096, 4096, x, HALF, 0.9) for m in (1, 4, 16) for x in ("nn", "nt")},
+    **{f"attention_{head}": attention(head, share=0.75) for head in (64, 128)},
+    **{f"attention_{head}_f16": attention(head, HALF, share=0.75) for head in (64, 128)},
+    "attention_64_short": attention(64, queries=512, share=0.5),
+    "attention_64_whole": attention(64, causal=False, share=0.75),
+    **{f"attention_backward_{head}": attention_backward(head, share=0.75) for head in (64, 128)},
+    **{f"attention_backward_{head}_f16": attention_backward(head, HALF, share=0.75) for head in (64, 128)},
+    **{f"attention_decode_{head}_f16": attention_decode(head, share=0.9) for head in (64, 128)},
+    **{f"attention_decode_{head}": attention_decode(head, torch.float32, share=0.9) for head in (64, 128)},
+    "attention_decode_128_f16_grouped": attention_decode(128, group=8, keys=16384, share=0.8),
     "sum_first": sum_of(lambda x: x.sum(0), 4096, 4096, True, 0.77),
     "sum_first_long": sum_of(lambda x: x.sum(0), 32768, 1024, True, 0.77),
     "sum_all": sum_of(lambda x: x.sum(), 4096, 4096, False, 0.77),

@@ -8,6 +8,8 @@ fn query_number(batch: u32, head: u32, index: u32) -> u32 {
   return (batch * kv_heads() * group() + head) * queries() + index;
 }
 fn keys_seen(index: u32) -> u32 { return select(keys(), min(index + 1u, keys()), causal()); }
+// Of the rows of a tile, those of one of eight lanes.
+fn columns_of(first: u32, local: u32) -> vec4<u32> { return first + local % 8u + vec4<u32>(0u, 8u, 16u, 24u); }
 
 // The mask of one query and four keys, or of four queries and one key.
 fn load_mask(at: u32, keys: vec4<u32>) -> vec4<f32> {

@@ -1,11 +1,11 @@
 // Rows and walks of attention without functions of the user's. A strip is a set of rows that one walk serves: of queries
-// those of all heads that share a key head, as rows of one matrix; of keys those of a key head.
-fn strips() -> u32 { return kv_heads(); }
-fn kv_head_of(strip: u32) -> u32 { return strip; }
-fn rows_of(strip: u32) -> u32 { return group() * queries(); }
+// those of one head, or of all heads that share a key head, as rows of one matrix; of keys those of a key head.
+fn strips() -> u32 { return kv_heads() * group() / strip_heads(); }
+fn kv_head_of(strip: u32) -> u32 { return strip * strip_heads() / group(); }
+fn rows_of(strip: u32) -> u32 { return strip_heads() * queries(); }
 fn query_at(strip: u32, row: u32) -> Query {
-  let inside = min(row, group() * queries() - 1u);
-  return Query(strip * group() + inside / queries(), inside % queries());
+  let inside = min(row, strip_heads() * queries() - 1u);
+  return Query(strip * strip_heads() + inside / queries(), inside % queries());
 }
 fn key_strips() -> u32 { return kv_heads(); }
 fn kv_head_of_keys(strip: u32) -> u32 { return strip; }
@@ -18,8 +18,13 @@ struct Span { first: u32, end: u32, whole: bool, }
 
 // The most keys that a row of a block sees; the same for all lanes.
 fn keys_seen_by_block(first: u32) -> u32 {
-  let last = min(first + BLOCK, group() * queries()) - 1u;
+  let last = min(first + BLOCK, strip_heads() * queries()) - 1u;
   return keys_seen(select(last % queries(), queries() - 1u, first / queries() != last / queries()));
+}
+// And the keys that all of them see.
+fn keys_seen_by_all(first: u32) -> u32 {
+  let last = min(first + BLOCK, strip_heads() * queries()) - 1u;
+  return keys_seen(select(first % queries(), 0u, first / queries() != last / queries()));
 }
 fn walk_keys(batch: u32, strip: u32, first: u32, part: u32) -> Walk {
   let begin = part * part_keys();

@@ -9,7 +9,6 @@ alias Sums = array<array<vec4<f32>, COLUMNS>, ROWS>;  // a lane has every eighth
 
 const FEW = BLOCK <= 4u;  // rows, so that loading the other operand is most of the work
 
-fn columns_of(first: u32, local: u32) -> vec4<u32> { return first + local % 8u + vec4<u32>(0u, 8u, 16u, 24u); }
 fn quad_of(i: u32, local: u32) -> u32 { return local % 8u + 8u * i; }
 
 // tile += rows of a by columns of b: a_at has the places of the rows that this lane loads, b_at those of its columns.

@@ -18,6 +18,7 @@
 #include "families/launch.h"
 #include "families/windows.h"
 #include "ops/native.h"
+#include "shader/attention_decode.h"
 
 namespace torch_webgpu {
 namespace {
@@ -36,8 +37,6 @@ KernelSource print(const Launch& launch) {
 
 int64_t ceil_div(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
-bool exchanges_by_subgroup() { return target().subgroup == 8; }
-
 bool is_walked(Operand operand) { return static_cast<uint32_t>(operand) < kAttentionWalked; }
 
 // True if the elements of a row are contiguous, and each row begins and ends at a multiple of four elements.
@@ -49,6 +48,12 @@ bool is_of_quads(const at::Tensor& tensor) {
   return true;
 }
 
+}  // namespace
+
+bool are_of_quads(at::TensorList tensors) { return std::all_of(tensors.begin(), tensors.end(), is_of_quads); }
+
+namespace {
+
 bool is_written(Kind kind, Operand operand) {
   return operand == Operand::first || operand == Operand::second ||
          (operand == Operand::out && kind != Kind::backward_query);
@@ -57,6 +62,8 @@ bool is_written(Kind kind, Operand operand) {
 void write_float(uint32_t* words, double value) { write_scalar(words, Compute::f32, value); }
 
 }  // namespace
+
+bool exchanges_by_subgroup() { return target().subgroup == 8; }
 
 Attention::Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, double dropout,
                      bool causal, std::optional<double> scale)
@@ -100,24 +107,14 @@ at::Tensor Attention::of_four_dims(const at::Tensor& mask) {
   return result;
 }
 
-Attention::Block Attention::block_of(Kind kind) const {
-  const int64_t widest = std::max(head_size, value_size);  // small blocks also keep their queries in registers
-  int64_t columns = 1;
-  while (columns * 32 < widest) columns *= 2;
-  if (!exchanges_by_subgroup()) return {8, columns};
-  // As many sums as registers and the time to compile allow; the keys' kernel has two sets, and each row of a kernel
-  // with dropout its own copy of the random numbers, of flex_attention four of the user's functions.
-  const int64_t two = 2, sets = (kind == Kind::backward_key ? two : 1) * (dropout > 0 || flex ? two : 1);
-  const int64_t most = std::min<int64_t>(16, 32 / columns) / sets;
-  const int64_t rows = rows_of(kind);
-  return {std::min<int64_t>(most, rows <= 4 ? rows : rows <= 8 ? 8 : 16), columns};
+void Attention::set_strips() {
+  constexpr int64_t kRows = 32;  // of the smallest staged block
+  if (!flex && !target().software && queries > kRows) strip_heads = 1;
 }
 
 int64_t Attention::rows_of(Kind kind) const {
   return kind == Kind::backward_key ? key_block : strip_heads * query_block;
 }
-
-int64_t Attention::blocks_of(Kind kind) const { return ceil_div(rows_of(kind), block_of(kind).rows); }
 
 int64_t Attention::strips_of(Kind kind) const {
   return kind == Kind::backward_key ? kv_heads * key_blocks() : heads / strip_heads * query_blocks();
@@ -146,7 +143,6 @@ void Attention::bind_flex(Launch& launch, Operands operands) const {
   binder.bind(launch);
   const auto& offsets = binder.offsets();
   uint32_t* words = launch.params;
-  words[P::kStripHeads] = strip_heads;
   words[P::kQueryBlocks] = query_blocks();
   words[P::kQueryBlock] = query_block;
   words[P::kKeyBlocks] = key_blocks();
@@ -225,11 +221,18 @@ void Attention::launch(Kind kind, Operands operands) const {
     launch.params[P::kElementStrides + i] = static_cast<uint32_t>(tensor.stride(3));
   }
 
-  const auto [rows, columns] = block_of(kind);
+  const auto [kernel, rows, columns] = block_of(kind);
+  spec.kernel = static_cast<uint8_t>(kernel) & 15;
   spec.block = rows;
   spec.columns = columns;
+  if (kernel == AttentionKernel::decode) spec.head_columns = quads_of_head();
+  if (kernel == AttentionKernel::staged) {
+    spec.head_columns = ceil_div(head_size, 32);
+    spec.value_columns = ceil_div(value_size, 32);
+    spec.ragged = ceil_div(head_size, 4) % 4 != 0 || ceil_div(value_size, 4) % 4 != 0;
+  }
   spec.dropout = dropout > 0;
-  spec.by_subgroup = exchanges_by_subgroup();
+  spec.by_subgroup = exchanges_by_subgroup() && kernel == AttentionKernel::lanes;
   uint32_t* words = launch.params;
   const int64_t blocks = blocks_of(kind);
   int64_t tasks = batches * strips_of(kind) * blocks * (kind == Kind::forward ? parts : 1);
@@ -256,6 +259,7 @@ void Attention::launch(Kind kind, Operands operands) const {
   words[P::kPartKeys] = part_keys;
   words[P::kPartStride] = part_stride / unit;
   words[P::kBatches] = batches;
+  words[P::kStripHeads] = strip_heads;
   write_float(&words[P::kLogUnit], kind == Kind::forward && parts > 1 ? 1 : log_unit);
   launch.grid[0] = std::min<int64_t>(tasks, target().software ? 64 : 65535);
   if (kind == Kind::combine) tasks = batches * heads * queries * ceil_div(value_size, 4);
@@ -264,7 +268,14 @@ void Attention::launch(Kind kind, Operands operands) const {
     tasks = grad.numel();
     for (uint32_t dim = 0; dim < 4; ++dim) words[P::kMaskSizes + dim] = grad.size(dim);
   }
-  if (kind == Kind::combine || kind == Kind::backward_mask) {
+  // Many parts of few queries are joined by a workgroup for each.
+  constexpr int64_t kManyParts = 8;
+  if (kind == Kind::combine && spec.quads && parts >= kManyParts && !target().software && value_size <= kLargestHead) {
+    spec.kernel = static_cast<uint8_t>(AttentionKernel::decode) & 15;
+    spec.head_columns = ceil_div(value_size, 4);
+    tasks = batches * heads * queries;
+    launch.grid[0] = std::min<int64_t>(tasks, 65535);
+  } else if (kind == Kind::combine || kind == Kind::backward_mask) {
     const auto [groups, chunk] = chunks_of(tasks, target().workgroup);
     words[P::kChunk] = chunk;
     launch.grid[0] = groups;
@@ -294,9 +305,14 @@ at::Tensor like_query(const at::Tensor& query, int64_t value_size) {
 }
 
 // Few queries with many keys leave an adapter idle, so the keys are split and a second kernel joins the parts.
-void split(Attention& sizes) {
+void split(Attention& sizes, uint32_t element_bytes) {
+  if (sizes.block_of(Kind::forward).kernel == AttentionKernel::decode) {
+    sizes.part_keys = decode_for(sizes.quads_of_head(), element_bytes, false).keys();
+    sizes.parts = ceil_div(sizes.keys, sizes.part_keys);
+    return;
+  }
   const int64_t tasks = sizes.batches * sizes.strips_of(Kind::forward) * sizes.blocks_of(Kind::forward);
-  const int64_t wanted = target().software ? 4 : 256, least_keys = target().software ? 512 : 128;
+  const int64_t wanted = target().software ? 4 : 512, least_keys = target().software ? 512 : 128;
   const int64_t parts = std::min(wanted / tasks, sizes.keys / least_keys);
   if (parts < 2) return;
   sizes.part_keys = ceil_div(ceil_div(sizes.keys, parts), 32) * 32;
@@ -321,7 +337,10 @@ void attention_forward(Attention sizes, const at::Tensor& query, const at::Tenso
     }
     return;
   }
-  if (!most.defined()) split(sizes);
+  sizes.set_strips();
+  sizes.wants_most = most.defined();
+  sizes.in_quads = are_of_quads({query, key, value, out});
+  if (!sizes.wants_most) split(sizes, key.element_size());
   if (sizes.parts == 1) {
     sizes.launch(Kind::forward, {{Operand::query, query},
                                  {Operand::key, key},

@@ -2,9 +2,11 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,11 +39,17 @@ struct Attention {
   int64_t parts = 1, part_keys, part_stride = 0;  // each part of the keys is computed by itself
   double log_unit = 1;                            // of the log-sum-exp that is stored, or loaded
   const Flex* flex = nullptr;
+  bool in_quads = false;           // query, key, value and out, as AttentionSpec::quads
+  bool wants_most = false;         // the largest scores of the forward
   int64_t query_block, key_block;  // of a block mask
   int64_t strip_heads;             // how many heads share a strip, see wgsl/attention/attention_flex.wgsl
 
   int64_t group() const { return heads / kv_heads; }
+  int64_t quads_of_head() const { return (std::max(head_size, value_size) + 3) / 4; }  // or of a value, if wider
   int64_t random_blocks() const { return batches * heads * queries * ((keys + 31) / 32) * 8; }
+
+  // Gives each head a strip of its own where its queries fill blocks: then the longest rows can start first.
+  void set_strips();
 
   // Whether these tensors take so many pages that a kernel of `operands` has no bindings for them: the batch is halved.
   bool wants_halves(at::TensorList tensors, uint32_t operands) const;
@@ -55,20 +63,30 @@ struct Attention {
   using Operands = std::initializer_list<std::pair<AttentionOperand, at::Tensor>>;
   void launch(AttentionKind kind, Operands operands) const;
 
-  // How many rows a workgroup takes at once, and the quads of each that one of eight lanes sums.
+  // The kernel, how many rows a workgroup takes at once, and the quads of each that one of eight lanes sums.
   struct Block {
+    AttentionKernel kernel;
     int64_t rows, columns;
   };
   Block block_of(AttentionKind kind) const;
-  int64_t blocks_of(AttentionKind kind) const;  // in a strip
+  int64_t blocks_of(AttentionKind kind) const { return blocks_of(kind, block_of(kind).rows); }  // in a strip
   int64_t strips_of(AttentionKind kind) const;
 
  private:
+  int64_t blocks_of(AttentionKind kind, int64_t rows) const;
   int64_t query_blocks() const { return (queries + query_block - 1) / query_block; }
   int64_t key_blocks() const { return (keys + key_block - 1) / key_block; }
   int64_t rows_of(AttentionKind kind) const;  // in a strip, at most
   void bind_flex(Launch& launch, Operands operands) const;
 };
+
+// Whether rows are of whole quads that lie side by side, as AttentionSpec::quads.
+bool are_of_quads(at::TensorList tensors);
+// Whether lanes exchange through subgroups of eight.
+bool exchanges_by_subgroup();
+
+// For tests: GPUs take this kernel wherever it can compute the call. An empty name leaves the choice.
+void force_attention(const std::string& name);
 
 // Kernels index numbers per query from the start of their buffer, so a view is copied.
 inline at::Tensor flat_of(const at::Tensor& tensor) {

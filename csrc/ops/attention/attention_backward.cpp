@@ -55,6 +55,8 @@ Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, co
                              int64_t, int64_t, double dropout_p, bool is_causal, const at::Tensor& seed,
                              const at::Tensor& offset, std::optional<double> scale) {
   Attention sizes(query, key, value, dropout_p, is_causal, scale);
+  sizes.set_strips();
+  sizes.in_quads = are_of_quads({query, key, value, grad.defined() ? grad : out, out});
   if (dropout_p > 0) {
     sizes.seed = static_cast<uint64_t>(seed.item<int64_t>());
     sizes.counter = static_cast<uint64_t>(offset.item<int64_t>());

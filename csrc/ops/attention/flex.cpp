@@ -91,6 +91,7 @@ void flex_backward(const Flex& flex, const Flex& of_keys, const FlexSizes& given
                    delta = at::empty_like(flat_sum),
                    flat_grad = log_sum_grad.defined() ? flat_of(log_sum_grad) : log_sum_grad;
   sizes.log_unit = kLog2;
+  sizes.in_quads = are_of_quads({query, keys, values, slope, out});
   sizes.flex = &flex;
   sizes.launch(Kind::backward_query, {{Operand::query, query},
                                       {Operand::key, keys},
