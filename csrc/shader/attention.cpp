@@ -219,11 +219,10 @@ class Printer {
   }
 
   void print_flat(uint32_t i) {
-    const std::string name = kNames[i];
-    source_.print("fn load_" + name + "(i: u32) -> f32 { return " + from_raw(DType::f32, memory(i).load("i")) +
-                  "; }\n");
+    const std::string name = kNames[i], at = i == index(Operand::delta) ? "i + " + param(P::kDeltaPlace) : "i";
+    source_.print("fn load_" + name + "(i: u32) -> f32 { return " + from_raw(DType::f32, memory(i).load(at)) + "; }\n");
     if (!is_written(i)) return;
-    source_.print("fn store_" + name + "(i: u32, v: f32) { " + memory(i).assign("i", to_raw(DType::f32, "v")) + " }\n");
+    source_.print("fn store_" + name + "(i: u32, v: f32) { " + memory(i).assign(at, to_raw(DType::f32, "v")) + " }\n");
   }
 
   // The mask for one query and four keys, or for four queries and one key.

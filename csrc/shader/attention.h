@@ -14,7 +14,8 @@ namespace torch_webgpu {
 enum class AttentionKernel : uint8_t { lanes, staged, decode };
 enum class AttentionKind : uint8_t { forward, combine, backward_query, backward_key, backward_mask };
 
-// Operands before log_sum have strides by batch, head, row and element; the rest are float32, contiguous, at offset 0.
+// Operands before log_sum have strides by batch, head, row and element; the rest are float32 and contiguous, at offset
+// 0 but for delta.
 enum class AttentionOperand : uint8_t {
   query,
   key,
@@ -73,7 +74,7 @@ struct AttentionParams {
                             kParts = 16, kPartKeys = 17, kPartStride = 18, kMaskSizes = kParts, kChunk = 20,
                             kBatches = 21, kLogUnit = 22, kStripHeads = 23, kPlaces = 24,
                             kElementStrides = kPlaces + 4 * kAttentionWalked,
-                            kWords = kElementStrides + kAttentionWalked;
+                            kDeltaPlace = kElementStrides + kAttentionWalked, kWords = kDeltaPlace + 4;
   // Of flex_attention alone. A list has an offset and strides by batch, head and row of blocks. Behind them are the
   // offsets of what the text binds, and its own words.
   static constexpr uint32_t kQueryBlocks = kWords, kQueryBlock = kWords + 1, kKeyBlocks = kWords + 2,

@@ -19,10 +19,10 @@ CHOSEN = {
 }
 
 
-def run_as_gpu(file: str, *options: str) -> None:
+def run_as_gpu(file: str, *options: str, **variables: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", Path(__file__).with_name(file), "-n", "0", "-q", "-x", *options],
-        env=os.environ | {"TORCH_WEBGPU_TARGET": "gpu"},
+        env=os.environ | {"TORCH_WEBGPU_TARGET": "gpu"} | variables,
         capture_output=True,
         text=True,
     )
@@ -46,3 +46,8 @@ def test_rows_and_columns() -> None:
 @pytest.mark.parametrize("tests", ("with_gradients or choose", "not with_gradients and not choose"))
 def test_every_kernel_of_attention(tests: str) -> None:
     run_as_gpu("gpu_attention.py", "-k", tests)
+
+
+def test_attention_with_default_limits() -> None:
+    """Gradients with a mask have as many operands as WebGPU's default limits allow bindings."""
+    run_as_gpu("test_attention.py", "-k", "test_masks and whole", TORCH_WEBGPU_LIMITS="default")

@@ -226,7 +226,7 @@ TABLE: dict[str, Workload] = {
     **{f"attention_backward_{head}_f16": attention_backward(head, HALF, share=0.75) for head in (64, 128)},
     **{f"attention_decode_{head}_f16": attention_decode(head, share=0.9) for head in (64, 128)},
     **{f"attention_decode_{head}": attention_decode(head, torch.float32, share=0.9) for head in (64, 128)},
-    "attention_decode_128_f16_grouped": attention_decode(128, group=8, keys=16384, share=0.8),
+    "attention_decode_128_f16_grouped": attention_decode(128, group=8, keys=16384, share=0.7),
     "sum_first": sum_of(lambda x: x.sum(0), 4096, 4096, True, 0.77),
     "sum_first_long": sum_of(lambda x: x.sum(0), 32768, 1024, True, 0.77),
     "sum_all": sum_of(lambda x: x.sum(), 4096, 4096, False, 0.77),

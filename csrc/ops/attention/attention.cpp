@@ -213,6 +213,7 @@ void Attention::launch(Kind kind, Operands operands) const {
     const auto which = static_cast<Operand>(i);
     spec.operands[i].dtype = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), "attention")) & 15;
     spec.operands[i].binding = bound[i].binding & 15;
+    if (which == Operand::delta) launch.params[P::kDeltaPlace] = static_cast<uint32_t>(offset_in(bound[i], tensor));
     if (!is_walked(which)) continue;
     const int64_t by = which == Operand::mask ? 1 : unit;
     uint32_t* place = &launch.params[P::kPlaces + 4 * i];
@@ -312,7 +313,9 @@ void split(Attention& sizes, uint32_t element_bytes) {
     return;
   }
   const int64_t tasks = sizes.batches * sizes.strips_of(Kind::forward) * sizes.blocks_of(Kind::forward);
-  const int64_t wanted = target().software ? 4 : 512, least_keys = target().software ? 512 : 128;
+  // A GPU takes several workgroups to each of its units, but joining parts takes time too.
+  constexpr int64_t kIdleGpu = 192;
+  const int64_t wanted = target().software ? 4 : tasks < kIdleGpu ? 512 : 0, least_keys = target().software ? 512 : 128;
   const int64_t parts = std::min(wanted / tasks, sizes.keys / least_keys);
   if (parts < 2) return;
   sizes.part_keys = ceil_div(ceil_div(sizes.keys, parts), 32) * 32;

@@ -16,6 +16,8 @@ namespace {
 
 using Kind = AttentionKind;
 using Operand = AttentionOperand;
+uint32_t most_bindings() { return runtime().device.limits.maxStorageBuffersPerShaderStage; }
+
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
@@ -71,7 +73,16 @@ Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, co
   if (sizes.wants_halves({query, key, value, grad, out, query, has_mask ? attn_bias : at::Tensor()}, 9)) {
     return backward_halves(sizes, grad, query, key, value, attn_bias, wanted, out, logsumexp, seed, scale);
   }
-  const at::Tensor log_sum = flat_of(logsumexp), delta = at::empty_like(log_sum);
+  at::Tensor log_sum = flat_of(logsumexp), delta;
+  if (constexpr uint32_t kBindings = 9; has_mask && most_bindings() < kBindings) {
+    // Together they take one binding, which leaves one for the mask.
+    const at::Tensor both = empty_tensor({2, sizes.batches, sizes.heads, sizes.queries}, {}, at::kFloat);
+    both[0].copy_(log_sum);
+    log_sum = both[0];
+    delta = both[1];
+  } else {
+    delta = at::empty_like(log_sum);
+  }
   const at::Tensor mask =
       has_mask ? attn_bias.expand({sizes.batches, sizes.heads, sizes.queries, sizes.keys}) : at::Tensor();
   Gradients gradients{at::empty_like(query), at::Tensor(), at::Tensor(), at::Tensor()};
