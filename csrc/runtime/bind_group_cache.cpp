@@ -40,9 +40,9 @@ WGPUBindGroup BindGroupCache::create(const Binding* bindings, const Signature& s
     const auto& [buffer, window, size_bytes] = bindings[i];
     entries[i].binding = i;
     entries[i].buffer = buffer->handle;
-    entries[i].offset = window * kWindowBytes;
+    entries[i].offset = buffer->offset + window * kWindowBytes;
     entries[i].size = size_bytes ? size_bytes
-                                 : std::min(buffer->size_bytes - entries[i].offset,
+                                 : std::min(buffer->size_bytes - window * kWindowBytes,
                                             device_.limits.maxStorageBufferBindingSize & ~uint64_t{15});
   }
   WGPUBindGroupDescriptor descriptor{};

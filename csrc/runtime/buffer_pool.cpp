@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "runtime/error.h"
 #include "runtime/stream.h"
@@ -12,6 +13,13 @@ namespace torch_webgpu {
 namespace {
 
 constexpr uint64_t kSmallest = 256;
+constexpr uint64_t kBindingAlignment = 256;  // that every adapter accepts for the start of a binding
+// What a launch costs matters less to larger buffers, and moving them costs more.
+constexpr uint64_t kMostGathered = uint64_t{1} << 20;
+// A segment is as large as all before it together, within these bounds.
+constexpr uint64_t kSmallestSegment = uint64_t{1} << 20, kLargestSegment = uint64_t{64} << 20;
+
+uint64_t aligned(uint64_t size_bytes) { return (size_bytes + kBindingAlignment - 1) & ~(kBindingAlignment - 1); }
 
 struct SizeClass {
   uint64_t size_bytes;
@@ -101,16 +109,24 @@ const Buffer* BufferPool::find(const void* address) const {
   return byte < buffer->address + buffer->size_bytes ? buffer : nullptr;
 }
 
-Buffer* BufferPool::create(uint64_t size_bytes, uint32_t index) {
+WGPUBuffer BufferPool::create_handle(uint64_t size_bytes) {
   WGPUBufferDescriptor descriptor{};
   descriptor.size = size_bytes;
   descriptor.usage = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
-  WGPUBuffer handle = stream_.create_buffer(descriptor);
-  if (!handle) return nullptr;
-  const std::lock_guard guard(mutex_);
+  return stream_.create_buffer(descriptor);
+}
+
+void BufferPool::count_reserved(uint64_t size_bytes) {
   ++stats_.buffers_created;
   stats_.reserved_bytes += size_bytes;
   stats_.reserved_peak = std::max(stats_.reserved_peak, stats_.reserved_bytes);
+}
+
+Buffer* BufferPool::create(uint64_t size_bytes, uint32_t index) {
+  WGPUBuffer handle = create_handle(size_bytes);
+  if (!handle) return nullptr;
+  const std::lock_guard guard(mutex_);
+  count_reserved(size_bytes);
   auto* buffer = new Buffer{handle, size_bytes, next_id_++, index, reserve_address(size_bytes)};
   by_address_.emplace(buffer->address, buffer);
   return buffer;
@@ -135,30 +151,114 @@ void BufferPool::release(Buffer* buffer) noexcept {
   stats_.freed_total += buffer->size_bytes;
   ++stats_.frees;
   --stats_.live;
-  free_[buffer->size_class].push_back(buffer);
+  buffer->segment ? release_in_segment(buffer) : free_[buffer->size_class].push_back(buffer);
+}
+
+// Kept apart from the other free buffers: kernels in general write to buffers whose WGPUBuffer they do not read.
+void BufferPool::release_in_segment(Buffer* buffer) {
+  --buffer->segment->live;
+  free_in_segments_[buffer->size_class].push_back(buffer);
+}
+
+bool BufferPool::gather(Buffer& buffer, uint64_t most_bytes, bool keeps_contents) {
+  if (buffer.segment) return true;
+  if (buffer.size_bytes > std::min(kMostGathered, most_bytes)) return false;
+  Buffer* place = take_from_segment(buffer, most_bytes);
+  if (!place) return false;
+  const bool moved = stream_.move(buffer, *place, keeps_contents);
+  const std::lock_guard guard(mutex_);
+  moved ? free_[place->size_class].push_back(place) : release_in_segment(place);
+  return moved;
+}
+
+Buffer* BufferPool::take_from_segment(const Buffer& like, uint64_t most_bytes) {
+  {
+    const std::lock_guard guard(mutex_);
+    auto& free = free_in_segments_[like.size_class];
+    if (!free.empty()) {
+      Buffer* place = free.back();
+      free.pop_back();
+      ++place->segment->live;
+      return place;
+    }
+    if (!segments_.empty()) {
+      Segment& last = *segments_.back();
+      if (last.used_bytes + aligned(like.size_bytes) <= last.whole.size_bytes) return cut(last, like);
+    }
+  }
+  return create_segment(like, most_bytes);
+}
+
+Buffer* BufferPool::cut(Segment& segment, const Buffer& like) {
+  const Buffer& whole = segment.whole;
+  char* address = reserve_address(like.size_bytes);
+  auto* place =
+      new Buffer{whole.handle, like.size_bytes, next_id_++, like.size_class, address, segment.used_bytes, &segment};
+  segment.used_bytes += aligned(like.size_bytes);
+  ++segment.live;
+  by_address_.emplace(place->address, place);
+  return place;
+}
+
+// And cuts the first buffer from it.
+Buffer* BufferPool::create_segment(const Buffer& like, uint64_t most_bytes) {
+  uint64_t size_bytes = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& segment : segments_) size_bytes += segment->whole.size_bytes;
+  }
+  const uint64_t most = std::min({kLargestSegment, most_bytes, device_.limits.maxStorageBufferBindingSize});
+  size_bytes = std::clamp(size_bytes, std::min(kSmallestSegment, most), most) & ~(kBindingAlignment - 1);
+  size_bytes = std::max(size_bytes, aligned(like.size_bytes));
+  if (size_bytes > most) return nullptr;
+  auto* handle = create_handle(size_bytes);
+  if (!handle) return nullptr;
+  const std::lock_guard guard(mutex_);
+  count_reserved(size_bytes);
+  auto segment = std::make_unique<Segment>();
+  segment->whole.handle = handle;
+  segment->whole.size_bytes = size_bytes;
+  segment->whole.id = next_id_++;
+  segments_.push_back(std::move(segment));
+  return cut(*segments_.back(), like);
 }
 
 void BufferPool::trim() {
   device_.throw_if_lost();
   std::vector<Buffer*> unused;
+  std::vector<std::unique_ptr<Segment>> empty;
   {
     const std::lock_guard guard(mutex_);
     for (auto& free : free_) {
       unused.insert(unused.end(), free.begin(), free.end());
       free.clear();
     }
+    for (auto& free : free_in_segments_) {
+      const auto first = std::stable_partition(free.begin(), free.end(),
+                                               [](const Buffer* buffer) { return buffer->segment->live > 0; });
+      unused.insert(unused.end(), first, free.end());
+      free.erase(first, free.end());
+    }
+    const auto first = std::stable_partition(segments_.begin(), segments_.end(),
+                                             [](const auto& segment) { return segment->live > 0; });
+    std::move(first, segments_.end(), std::back_inserter(empty));
+    segments_.erase(first, segments_.end());
   }
   std::vector<WGPUBuffer> handles;
   handles.reserve(unused.size());
-  for (const auto* buffer : unused) handles.push_back(buffer->handle);
+  for (const auto* buffer : unused) {
+    if (!buffer->segment) handles.push_back(buffer->handle);
+  }
+  for (const auto& segment : empty) handles.push_back(segment->whole.handle);
   stream_.destroy_buffers(handles);
   const std::lock_guard guard(mutex_);
   for (auto* buffer : unused) {
-    stats_.reserved_bytes -= buffer->size_bytes;
+    if (!buffer->segment) stats_.reserved_bytes -= buffer->size_bytes;
     free_addresses_[buffer->size_bytes].push_back(buffer->address);
     by_address_.erase(buffer->address);
     delete buffer;
   }
+  for (const auto& segment : empty) stats_.reserved_bytes -= segment->whole.size_bytes;
 }
 
 PoolStats BufferPool::stats() const {

@@ -99,10 +99,15 @@ void Stream::run(const DeferredLaunch& launch) {
 }
 
 void Stream::run(const DeferredCopy& copy) {
-  end_pass();
-  device_.api.CommandEncoderCopyBufferToBuffer(encoder(), copy.source->handle, copy.source_offset, copy.target->handle,
-                                               copy.target_offset, copy.size_bytes);
-  ++stats_.copies;
+  const auto &source = *copy.source, &target = *copy.target;
+  const uint64_t from = source.offset + copy.source_offset, to = target.offset + copy.target_offset;
+  if (source.handle == target.handle) {  // WebGPU copies between two buffers only
+    reserve_scratch(copy.size_bytes);
+    encode_copy(source.handle, from, scratch_.handle, 0, copy.size_bytes);
+    encode_copy(scratch_.handle, 0, target.handle, to, copy.size_bytes);
+  } else {
+    encode_copy(source.handle, from, target.handle, to, copy.size_bytes);
+  }
   if (++recorded_ >= batch_size_) submit();
 }
 

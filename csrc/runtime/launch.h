@@ -7,7 +7,8 @@
 
 namespace torch_webgpu {
 
-constexpr uint32_t kParamWords = 256;  // 32-bit words that one launch may pass
+constexpr uint32_t kParamWords = 256;   // 32-bit words that one launch may pass
+constexpr uint32_t kTableWords = 2048;  // that one may pass whose kernel declares so many: a table of many tensors
 constexpr uint32_t kNoWord = ~0u;
 
 // Where a run of random numbers begins.
@@ -40,7 +41,7 @@ struct Launch {
   bool windowed = false;           // some binding has a size
   bool reports = false;            // binds status() and takes its reporter's number as the first parameter
   Binding bindings[kMaxBindings];
-  uint32_t params[kParamWords];
+  uint32_t params[kTableWords];
 
   Signature signature() const { return {binding_count, read_only, uniforms}; }
   DispatchView view() const { return {bindings, params, grid, param_words, windowed, reports, bytes}; }

@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/messages.h"
 #include "runtime/profile.h"
+#include "runtime/segments.h"
 #include "runtime/tape.h"
 #include "runtime/unlocked.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr uint64_t kSlotBytes = 256;  // the alignment every adapter accepts for a uniform binding
 constexpr uint32_t kSlots = 1024;
-constexpr uint64_t kParamBytes = uint64_t{kParamWords} * 4;
+constexpr uint64_t kParamBytes = uint64_t{kTableWords} * 4;
 constexpr uint64_t kReadbackBytes = uint64_t{32} << 20;
 constexpr uint64_t kUploadBytes = uint64_t{64} << 20;
 constexpr uint64_t kStagingOverhead = 2048;  // bytes of host memory that one small write takes
@@ -159,17 +160,23 @@ void Stream::encode(const Kernel& kernel, const DispatchView& dispatch, Profile*
     end_pass();
     profile->begin(kernel, bytes, grid);
   }
+  WGPUBindGroup apart = nullptr;
+  if (reads_what_it_writes(bindings, kernel.signature)) [[unlikely]]
+    apart = bind_apart(bindings, kernel.signature);
   if (!pass_) open_pass();
   if (kernel.id != current_kernel_) {
     current_kernel_ = kernel.id;
     api.ComputePassEncoderSetPipeline(pass_, kernel.pipeline());
   }
-  auto* group = windowed ? groups_.create(bindings, kernel.signature) : groups_.get(bindings, kernel.signature);
+  const bool is_kept = !windowed && !apart;
+  auto* group = apart      ? apart
+                : windowed ? groups_.create(bindings, kernel.signature)
+                           : groups_.get(bindings, kernel.signature);
   if (group != current_group_) {
     current_group_ = group;
     api.ComputePassEncoderSetBindGroup(pass_, 0, group, 0, nullptr);
   }
-  if (windowed) [[unlikely]] {
+  if (!is_kept) [[unlikely]] {
     api.BindGroupRelease(group);
     current_group_ = nullptr;
   }
@@ -251,7 +258,7 @@ void Stream::replay(const Tape& tape, const Buffer* const* slots, const RandomSt
       bindings[i] = {slots[places[i].slot], places[i].window, places[i].size_bytes};
     }
     const uint32_t* params = tape.params(step);
-    uint32_t renewed[kParamWords];
+    uint32_t renewed[kTableWords];
     if (step.random_word != kNoWord) [[unlikely]] {
       std::copy_n(params, step.param_words, renewed);
       uint32_t* words = &renewed[step.random_word];
@@ -318,7 +325,7 @@ void Stream::write(const Buffer& target, uint64_t offset, const void* data, uint
 void Stream::write_now(const Buffer& target, uint64_t offset, const char* bytes, uint64_t size_bytes) {
   submit();  // a queue write would otherwise overtake what is recorded
   const auto put = [&](uint64_t at, const void* from, uint64_t size) {
-    device_.api.QueueWriteBuffer(device_.queue, target.handle, offset + at, from, size);
+    device_.api.QueueWriteBuffer(device_.queue, target.handle, target.offset + offset + at, from, size);
     staged_bytes_ += size + kStagingOverhead;
   };
   const uint64_t whole = size_bytes & ~uint64_t{3};
@@ -379,7 +386,7 @@ void Stream::read_chunk(const Buffer& source, uint64_t offset, char* data, uint6
   auto* const buffer = std::exchange(readback_, nullptr);
   const uint64_t buffer_size = std::exchange(readback_size_, 0);
   end_pass();
-  api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, offset, buffer, 0, words);
+  api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, source.offset + offset, buffer, 0, words);
   if (with_status) {
     api.CommandEncoderCopyBufferToBuffer(encoder(), status_.handle, 0, buffer, words, kStatusBytes);
   }

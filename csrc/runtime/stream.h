@@ -78,6 +78,8 @@ class Stream {
   // The pool creates and destroys through here. Of several threads that call the library at once, one may encode.
   WGPUBuffer create_buffer(const WGPUBufferDescriptor& descriptor);
   void destroy_buffers(const std::vector<WGPUBuffer>& buffers);
+  // The buffers exchange their places; `buffer` keeps its contents if told to. False while a tape is recorded.
+  bool move(Buffer& buffer, Buffer& place, bool keeps_contents);
 
  private:
   // Encodes a launch, or puts it aside until its kernel is compiled.
@@ -103,6 +105,10 @@ class Stream {
   void throw_failed_kernels();
 
   WGPUBindGroup several_uniforms(uint32_t count);
+  WGPUBindGroup bind_apart(const Binding* bindings, const Signature& signature);
+  void reserve_scratch(uint64_t size_bytes);
+  void encode_copy(WGPUBuffer source, uint64_t source_offset, WGPUBuffer target, uint64_t target_offset,
+                   uint64_t size_bytes);
   void open_pass();
   void end_pass();
   WGPUCommandEncoder encoder();
@@ -154,6 +160,8 @@ class Stream {
   Buffer status_;
   bool may_report_ = false;  // some launch since the last look at the status could have written it
   std::vector<const std::string*> reporters_;
+
+  Buffer scratch_;  // takes copies of what a launch or a copy may not read where it lies; see segments.cpp
 
   WGPUBuffer readback_ = nullptr;
   uint64_t readback_size_ = 0;
