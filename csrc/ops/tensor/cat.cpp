@@ -74,10 +74,13 @@ class Join {
     const bool same = given.device() == out_.device() && given.scalar_type() == out_.scalar_type() &&
                       given.is_neg() == out_.is_neg() && given.is_conj() == out_.is_conj();
     const auto rows = into_ && same ? rows_of(tensor, dim_) : std::nullopt;
-    if (rows) {
+    if (rows && goes_on(*rows)) {
+      inputs_.back().rows.length += rows->length;
+      inputs_.back().is_joined = true;
+    } else if (rows) {
       if (is_full(rows->buffer)) flush();
       if (inputs_.empty()) begin_ = filled_;
-      inputs_.push_back({*rows, tensor, target});
+      inputs_.push_back({*rows, tensor, target, false});
     } else {
       flush();
       target.copy_(tensor);
@@ -86,7 +89,7 @@ class Join {
   }
 
   void flush() {
-    if (inputs_.size() == 1) {
+    if (inputs_.size() == 1 && !inputs_[0].is_joined) {
       inputs_[0].target.copy_(inputs_[0].tensor);
     } else if (!inputs_.empty()) {
       launch();
@@ -98,7 +101,15 @@ class Join {
   struct Input {
     Rows rows;
     at::Tensor tensor, target;
+    bool is_joined;  // with inputs that go on where it ends
   };
+
+  // Norms, which are stacked, lie one behind another.
+  bool goes_on(const Rows& rows) const {
+    if (rows_ != 1 || inputs_.empty()) return false;
+    const Rows& last = inputs_.back().rows;
+    return last.buffer == rows.buffer && last.offset + last.length == rows.offset;
+  }
 
   bool is_full(const Buffer* buffer) const {
     std::vector<const Buffer*> bound{into_->buffer, buffer};
