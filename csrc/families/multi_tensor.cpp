@@ -1,6 +1,7 @@
 #include "families/multi_tensor.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "device/storage.h"
@@ -9,6 +10,7 @@ namespace torch_webgpu {
 namespace {
 
 constexpr uint64_t kMaxGroups = 65535;
+static_assert(kMultiParamWords <= kTableWords);
 
 // The first word of the key, where the variant has the upper half.
 enum : uint64_t { kProgramFamily = 36, kFormulaFamily = 38 };
@@ -38,60 +40,82 @@ KernelSource print(const Launch& launch) {
 bool same_pattern(const MultiSpec& a, const MultiSpec& b) {
   return a.aligned == b.aligned && a.operand_bits() == b.operand_bits() &&
          std::equal(a.operands, a.operands + kMultiOperands, b.operands,
-                    [](const auto& x, const auto& y) { return x.single == y.single; });
+                    [](const auto& x, const auto& y) { return x.single == y.single && x.written == y.written; });
+}
+
+std::mutex& mutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
+// What a launch binds for a buffer.
+const Buffer* bound_of(const Buffer& buffer) {
+  const bool alone = !buffer.segment || runtime().stream.recording();
+  return alone ? &buffer : &buffer.segment->whole;
+}
+
+// Where it pays, that is for small buffers.
+void gather(const at::Tensor& tensor, bool overwritten) {
+  const Buffer* buffer = buffer_of(tensor);
+  if (buffer->segment || runtime().stream.recording()) return;
+  const bool all =
+      overwritten && tensor.numel() * tensor.element_size() == static_cast<int64_t>(tensor.storage().nbytes());
+  runtime().pool.gather(const_cast<Buffer&>(*buffer), max_binding_bytes(), /*keeps_contents=*/!all);
 }
 
 }  // namespace
 
 MultiTensor::MultiTensor(const MultiProgram& program, std::vector<uint32_t> params, uint32_t variant)
-    : params_(std::move(params)), bits_(false) {
+    : lock_(mutex()), params_(std::move(params)), bits_(false) {
   spec_.program = &program;
   spec_.variant = variant;
 }
 
 MultiTensor::MultiTensor(const PointwiseRow& row, std::vector<uint32_t> params, uint32_t variant, bool bits)
-    : params_(std::move(params)), bits_(bits) {
+    : lock_(mutex()), params_(std::move(params)), bits_(bits) {
   TORCH_INTERNAL_ASSERT(row.scalars <= 1 && row.words == 0);
   spec_.row = &row;
   spec_.variant = variant;
 }
 
-bool MultiTensor::describe(c10::ArrayRef<at::Tensor> operands, uint32_t singles, uint32_t written, MultiSpec& spec,
+bool MultiTensor::describe(c10::ArrayRef<at::Tensor> operands, const Roles& roles, MultiSpec& spec,
                            Entry& entry) const {
   uint32_t columns = 0;
+  uint64_t begins[kMultiOperands] = {}, ends[kMultiOperands] = {};
+  bool in_segment[kMultiOperands] = {};
   spec.aligned = true;
-  for (uint32_t i = 0; i < operands.size(); ++i) {
-    if (written >> i & 1) own_memory(operands[i]);
-  }
   for (uint32_t i = 0; i < kMultiOperands; ++i) {
     spec.operands[i] = {};
     entry.buffers[i] = nullptr;
     if (i >= operands.size() || !operands[i].defined()) continue;
     const at::Tensor& tensor = operands[i];
-    const auto bytes = static_cast<int64_t>(tensor.element_size());
-    if (bytes != 4 && bytes != 2) return false;
+    const auto bytes = static_cast<uint32_t>(tensor.element_size());
     const Buffer* buffer = buffer_of(tensor);
-    if (tensor.storage().nbytes() > max_binding_bytes()) return false;
-    const int64_t offset = (static_cast<const char*>(tensor.const_data_ptr()) - buffer->address) / bytes;
+    const Buffer* bound = bound_of(*buffer);
+    const uint64_t begin =
+        static_cast<const char*>(tensor.const_data_ptr()) - buffer->address + (bound == buffer ? 0 : buffer->offset);
     auto& operand = spec.operands[i];
-    operand.single = singles >> i & 1;
-    operand.dtype = bits_ ? raw_dtype(static_cast<uint32_t>(bytes))
-                          : kernel_dtype(tensor.scalar_type(), spec.row ? spec.row->name : spec.program->name);
-    entry.buffers[i] = buffer;
-    entry.offsets[i] = static_cast<uint32_t>(offset);
+    operand.single = roles.singles >> i & 1;
+    operand.written = roles.written >> i & 1;
+    operand.dtype =
+        bits_ ? raw_dtype(bytes) : kernel_dtype(tensor.scalar_type(), spec.row ? spec.row->name : spec.program->name);
+    entry.buffers[i] = bound;
+    entry.offsets[i] = static_cast<uint32_t>(begin / bytes);
     entry.sizes[i] = operand.single ? 1 : entry.elements;
-    if (!operand.single && offset % 4 != 0) spec.aligned = false;
+    if (!operand.single && entry.offsets[i] % 4 != 0) spec.aligned = false;
+    begins[i] = begin;
+    ends[i] = begin + uint64_t{entry.sizes[i]} * bytes;
+    in_segment[i] = bound != buffer;
     operand.column = columns;
-    for (uint32_t j = 0; j < i; ++j) {
-      if (entry.buffers[j] != buffer) continue;
+    for (uint32_t j = i; j-- > 0;) {
+      if (!entry.buffers[j]) continue;
       const auto& other = spec.operands[j];
-      if (other.single != operand.single || size_bytes(other.dtype) != size_bytes(operand.dtype)) return false;
-      // If one operand is written, the other must have the same offset or not overlap it.
-      const bool apart = entry.offsets[j] + entry.sizes[j] <= entry.offsets[i] ||
-                         entry.offsets[i] + entry.sizes[i] <= entry.offsets[j];
-      if ((written >> i & 1 || written >> j & 1) && !apart && entry.offsets[j] != entry.offsets[i]) return false;
-      operand.column = other.column;
-      break;
+      if (bound == entry.buffers[j] && (operand.written || other.written)) {
+        // One of them is written: the other must be the same elements, or lie elsewhere.
+        const bool same = begins[i] == begins[j] && other.dtype == operand.dtype && other.single == operand.single;
+        if (!same && begins[i] < ends[j] && begins[j] < ends[i]) return false;
+      }
+      if (bound == entry.buffers[j] || (in_segment[i] && in_segment[j])) operand.column = other.column;
     }
     if (operand.column == columns) ++columns;
   }
@@ -103,150 +127,161 @@ bool MultiTensor::describe(c10::ArrayRef<at::Tensor> operands, uint32_t singles,
   return columns <= max_bindings();
 }
 
-// Whether the order of this tensor and of one collected before matters.
-bool MultiTensor::overlaps(const MultiSpec& spec, const Entry& entry, uint32_t written) const {
+// Whether the order of this tensor and of one added before matters.
+bool MultiTensor::overlaps(const MultiSpec& spec, const Entry& entry) const {
   const uint32_t operands = spec_.row ? 4 : kMultiOperands;
-  for (uint32_t i = 0; i < operands; ++i) {
-    if (!entry.buffers[i]) continue;
-    const uint64_t size = size_bytes(spec.operands[i].dtype), begin = entry.offsets[i] * size,
-                   end = begin + entry.sizes[i] * size;
-    for (const Entry& other : entries_) {
+  const auto overlaps_with = [&](const MultiSpec& other_spec, const Entry& other) {
+    for (uint32_t i = 0; i < operands; ++i) {
+      if (!entry.buffers[i]) continue;
+      const uint64_t size = size_bytes(spec.operands[i].dtype), begin = entry.offsets[i] * size,
+                     end = begin + entry.sizes[i] * size;
       for (uint32_t j = 0; j < operands; ++j) {
-        if (other.buffers[j] != entry.buffers[i] || !((written >> i | written >> j) & 1)) continue;
+        if (other.buffers[j] != entry.buffers[i]) continue;
+        if (!spec.operands[i].written && !other_spec.operands[j].written) continue;
         // An element that all tensors may write, such as a flag, needs no order.
         if (i == j && spec.operands[i].single && other.offsets[j] == entry.offsets[i]) continue;
-        const uint64_t other_size = size_bytes(spec_.operands[j].dtype), other_begin = other.offsets[j] * other_size;
+        const uint64_t other_size = size_bytes(other_spec.operands[j].dtype),
+                       other_begin = other.offsets[j] * other_size;
         if (begin < other_begin + other.sizes[j] * other_size && other_begin < end) return true;
       }
     }
-  }
-  return false;
+    return false;
+  };
+  return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+    return std::any_of(group.entries.begin(), group.entries.end(),
+                       [&](const Entry& other) { return overlaps_with(group.spec, other); });
+  });
 }
 
 // A tensor that goes on where the last one ended is one with it.
-bool MultiTensor::merge(const MultiSpec& spec, const Entry& entry) {
-  if (entries_.empty()) return false;
-  Entry& last = entries_.back();
-  if (last.own != entry.own || spec.operand_bits() != spec_.operand_bits()) return false;
+bool MultiTensor::merge(Group& group, const Entry& entry) {
+  if (group.entries.empty()) return false;
+  Entry& last = group.entries.back();
+  if (last.own != entry.own) return false;
   for (uint32_t i = 0; i < kMultiOperands; ++i) {
     if (last.buffers[i] != entry.buffers[i]) return false;
-    const bool single = spec.operands[i].single;
-    if (single != spec_.operands[i].single) return false;
+    const bool single = group.spec.operands[i].single;
     if (entry.buffers[i] && entry.offsets[i] != last.offsets[i] + (single ? 0 : last.elements)) return false;
   }
   if (uint64_t{last.elements} + entry.elements > UINT32_MAX) return false;
   last.elements += entry.elements;
   for (uint32_t i = 0; i < kMultiOperands; ++i) {
-    if (!spec.operands[i].single) last.sizes[i] = last.elements;
+    if (!group.spec.operands[i].single) last.sizes[i] = last.elements;
   }
   return true;
 }
 
 // False when the launch being collected has no room for it.
-bool MultiTensor::append(const MultiSpec& spec, const Entry& entry) {
-  if (entries_.empty()) {
-    std::copy(spec.operands, spec.operands + kMultiOperands, spec_.operands);
-    spec_.aligned = spec.aligned;
-  } else if (!same_pattern(spec, spec_)) {
-    return false;
-  }
-  MultiSpec grown = spec_;
-  const Buffer* wanted[kMultiOperands] = {};
+bool MultiTensor::append(Group& group, const MultiSpec& spec, const Entry& entry) {
+  auto& columns = group.columns;
+  MultiSpec grown = group.spec;
+  std::array<std::vector<const Buffer*>, kMultiOperands> wanted;
   uint32_t bindings = 0;
   for (uint32_t i = 0; i < kMultiOperands; ++i) {
-    if (entry.buffers[i]) wanted[spec.operands[i].column] = entry.buffers[i];
+    if (!entry.buffers[i]) continue;
+    const uint32_t column = spec.operands[i].column;
+    for (uint32_t other = 0; other < kMultiOperands; ++other) {
+      const auto& bound = columns[other];
+      const bool is_bound = std::find(bound.begin(), bound.end(), entry.buffers[i]) != bound.end();
+      if (is_bound && other != column) return false;
+      if (is_bound || other != column) continue;
+      auto& added = wanted[column];
+      if (std::find(added.begin(), added.end(), entry.buffers[i]) == added.end()) added.push_back(entry.buffers[i]);
+    }
   }
   for (uint32_t column = 0; column < kMultiOperands; ++column) {
-    const auto& bound = columns_[column];
-    grown.counts[column] = static_cast<uint32_t>(bound.size());
-    if (wanted[column]) {
-      for (uint32_t other = 0; other < kMultiOperands; ++other) {
-        const auto& buffers = columns_[other];
-        if (other != column && std::find(buffers.begin(), buffers.end(), wanted[column]) != buffers.end()) return false;
-      }
-      grown.counts[column] += std::find(bound.begin(), bound.end(), wanted[column]) == bound.end();
-    }
+    grown.counts[column] = static_cast<uint32_t>(columns[column].size() + wanted[column].size());
     bindings += grown.counts[column];
   }
   const MultiParams at(grown);
-  if (bindings > max_bindings() || at.table + (entries_.size() + 1) * at.entry > kParamWords) return false;
+  if (bindings > max_bindings() || at.table + (group.entries.size() + 1) * at.entry > kMultiParamWords) return false;
   for (uint32_t column = 0; column < kMultiOperands; ++column) {
-    auto& bound = columns_[column];
-    if (grown.counts[column] > bound.size()) bound.push_back(wanted[column]);
-    spec_.counts[column] = grown.counts[column];
+    columns[column].insert(columns[column].end(), wanted[column].begin(), wanted[column].end());
+    group.spec.counts[column] = grown.counts[column];
   }
-  entries_.push_back(entry);
+  group.entries.push_back(entry);
   return true;
 }
 
-bool MultiTensor::add(c10::ArrayRef<at::Tensor> operands, uint32_t singles, uint32_t written, uint32_t own) {
+bool MultiTensor::add(c10::ArrayRef<at::Tensor> operands, const Roles& roles, uint32_t own) {
   TORCH_INTERNAL_ASSERT(operands.size() <= kMultiOperands);
   MultiSpec spec;
   spec.program = spec_.program;
   spec.row = spec_.row;
+  spec.variant = spec_.variant;
   Entry entry;
-  for (size_t i = 0; i < operands.size() && entry.elements == 0; ++i) {
-    if (operands[i].defined() && !(singles >> i & 1)) entry.elements = static_cast<uint32_t>(operands[i].numel());
-  }
   entry.own = own;
-  if (!describe(operands, singles, written, spec, entry)) return false;
-  if (overlaps(spec, entry, written)) flush();
-  if (merge(spec, entry)) return true;
-  if (!append(spec, entry)) {
-    flush();
-    TORCH_INTERNAL_ASSERT(append(spec, entry));
+  for (uint32_t i = 0; i < operands.size(); ++i) {
+    const at::Tensor& tensor = operands[i];
+    if (!tensor.defined()) continue;
+    if (roles.written >> i & 1) own_memory(tensor);
+    if (entry.elements == 0 && !(roles.singles >> i & 1)) entry.elements = static_cast<uint32_t>(tensor.numel());
+    const auto bytes = tensor.element_size();
+    if ((bytes != 4 && bytes != 2) || tensor.storage().nbytes() > max_binding_bytes()) return false;
+    if (roles.kept >> i & 1) gather(tensor, roles.overwritten >> i & 1);
   }
+  if (!describe(operands, roles, spec, entry)) return false;
+  if (overlaps(spec, entry)) flush();
+  auto group =
+      std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) { return same_pattern(spec, other.spec); });
+  if (group == groups_.end()) group = groups_.insert(group, Group{spec, {}, {}});
+  if (merge(*group, entry) || append(*group, spec, entry)) return true;
+  launch(*group);
+  *group = Group{spec, {}, {}};
+  TORCH_INTERNAL_ASSERT(append(*group, spec, entry));
   return true;
 }
 
 void MultiTensor::flush() {
-  if (entries_.empty()) return;
+  for (Group& group : groups_) launch(group);
+  groups_.clear();
+}
+
+void MultiTensor::launch(Group& group) const {
+  const auto& entries = group.entries;
+  const MultiSpec& spec = group.spec;
   Launch launch;
-  for (const auto& column : columns_) {
+  for (const auto& column : group.columns) {
     for (const Buffer* buffer : column) launch.bindings[launch.binding_count++] = {buffer, 0, 0};
   }
   uint64_t steps = 0;
-  for (const Entry& entry : entries_) {
+  for (const Entry& entry : entries) {
     steps += (uint64_t{entry.elements} + 3) / 4;
     for (uint32_t i = 0; i < kMultiOperands; ++i) {
-      if (entry.buffers[i]) launch.bytes += uint64_t{entry.sizes[i]} * size_bytes(spec_.operands[i].dtype);
+      if (entry.buffers[i]) launch.bytes += uint64_t{entry.sizes[i]} * size_bytes(spec.operands[i].dtype);
     }
   }
   uint64_t chunk = chunk_ ? chunk_ : chunks_of(steps, target().workgroup).chunk, groups = 0;
   const auto chunks = [&](const Entry& entry) { return ((uint64_t{entry.elements} + 3) / 4 + chunk - 1) / chunk; };
   do {
     groups = 0;
-    for (const Entry& entry : entries_) groups += chunks(entry);
+    for (const Entry& entry : entries) groups += chunks(entry);
   } while (groups > kMaxGroups && (chunk *= 2));
 
-  const MultiParams at(spec_);
+  const MultiParams at(spec);
   uint32_t* words = launch.params;
-  words[MultiParams::kTensors] = static_cast<uint32_t>(entries_.size());
+  words[MultiParams::kTensors] = static_cast<uint32_t>(entries.size());
   words[MultiParams::kChunk] = static_cast<uint32_t>(chunk);
   std::copy(params_.begin(), params_.end(), &words[MultiParams::kNamed]);
   uint32_t* next = &words[at.table];
   uint64_t first = 0;
-  for (const Entry& entry : entries_) {
+  for (const Entry& entry : entries) {
     next[MultiParams::kFirst] = static_cast<uint32_t>(first);
     next[MultiParams::kLength] = entry.elements;
     first += chunks(entry);
     std::fill_n(&next[MultiParams::kPlaces], at.place_words, 0);
     uint32_t place = 0, present = 0;
-    for (uint32_t column = 0; column < kMultiOperands; ++column) {
-      if (spec_.counts[column] < 2) continue;
-      const Buffer* buffer = nullptr;
-      for (uint32_t i = 0; i < kMultiOperands; ++i) {
-        if (spec_.operands[i].column == column) buffer = entry.buffers[i];
-      }
-      const auto& bound = columns_[column];
-      const auto index = static_cast<uint32_t>(std::find(bound.begin(), bound.end(), buffer) - bound.begin());
+    for (uint32_t i = 0; i < kMultiOperands; ++i) {
+      if (!spec.is_chosen(i)) continue;
+      const auto& bound = group.columns[spec.operands[i].column];
+      const auto index = static_cast<uint32_t>(std::find(bound.begin(), bound.end(), entry.buffers[i]) - bound.begin());
       next[MultiParams::kPlaces + place / MultiParams::kPlacesPerWord] |=
           index << (place % MultiParams::kPlacesPerWord * MultiParams::kPlaceBits);
       ++place;
     }
     for (uint32_t i = 0; i < kMultiOperands; ++i) {
       if (!entry.buffers[i]) continue;
-      const bool quads = spec_.aligned && !spec_.operands[i].single;
+      const bool quads = spec.aligned && !spec.operands[i].single;
       next[at.offset(present++)] = quads ? entry.offsets[i] / 4 : entry.offsets[i];
     }
     if (at.own_number) next[at.own_number] = entry.own;
@@ -254,14 +289,10 @@ void MultiTensor::flush() {
   }
   launch.param_words = static_cast<uint32_t>(next - words);
   launch.grid[0] = static_cast<uint32_t>(groups);
-  const auto address =
-      spec_.program ? reinterpret_cast<uintptr_t>(spec_.program) : reinterpret_cast<uintptr_t>(spec_.row);
-  launch.key.words = {(spec_.program ? kProgramFamily : kFormulaFamily) | uint64_t{spec_.variant} << 32, address,
-                      spec_.operand_bits(), spec_.binding_bits()};
+  const auto address = spec.program ? reinterpret_cast<uintptr_t>(spec.program) : reinterpret_cast<uintptr_t>(spec.row);
+  launch.key.words = {(spec.program ? kProgramFamily : kFormulaFamily) | uint64_t{spec.variant} << 32, address,
+                      spec.operand_bits(), spec.binding_bits()};
   launch.print = &print;
-  entries_.clear();
-  for (auto& column : columns_) column.clear();
-  std::fill_n(spec_.counts, kMultiOperands, 0);
   runtime().stream.dispatch(launch);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <mutex>
 #include <vector>
 
 #include "families/launch.h"
@@ -9,6 +10,11 @@
 
 namespace torch_webgpu {
 
+// Small operands that are written, and that the caller keeps, are gathered in segments (runtime/buffer_pool.h), of
+// which a launch binds many tensors at once. Others are bound one by one. While a tape is recorded all are, since a
+// replay exchanges their buffers.
+//
+// One thread at a time has a MultiTensor, so that buffers stay where they were seen.
 class MultiTensor {
  public:
   // `params` are those that the program names; of a formula, s0 and the number that is an operand.
@@ -17,11 +23,15 @@ class MultiTensor {
   MultiTensor(const MultiTensor&) = delete;
   MultiTensor& operator=(const MultiTensor&) = delete;
 
-  // One tensor's operands: all dense and walked alike in memory order, but for those in `singles`, a bit each, which
-  // have one element. `written` are the operands that the kernel writes, `own` a number of the tensor's own. False, and
-  // nothing done, where a launch cannot hold them: an operand is larger than a binding, sits between words, or shares
-  // its buffer with another operand in a way that one binding cannot serve.
-  bool add(c10::ArrayRef<at::Tensor> operands, uint32_t singles, uint32_t written, uint32_t own = 0);
+  struct Roles {  // a bit for each operand
+    uint32_t singles = 0, written = 0;
+    uint32_t kept = 0;         // worth a copy to where later launches find it
+    uint32_t overwritten = 0;  // kept, and worth no copy: all of it is written before it is read
+  };
+  // One tensor's operands: all dense and walked alike in memory order, but for `singles`, which have one element. `own`
+  // is a number of the tensor's own. False, and nothing done, where a launch cannot hold them: an operand is larger
+  // than a binding, sits between words, or overlaps another one.
+  bool add(c10::ArrayRef<at::Tensor> operands, const Roles& roles, uint32_t own = 0);
   void flush();  // launches what was added
 
   void set_chunk(uint32_t steps) { chunk_ = steps; }  // quads per workgroup; chosen by the work where not set
@@ -29,21 +39,27 @@ class MultiTensor {
  private:
   struct Entry {
     uint32_t elements = 0, own = 0;
-    const Buffer* buffers[kMultiOperands] = {};  // one per operand
+    const Buffer* buffers[kMultiOperands] = {};  // one per operand: the tensor's, or the segment it is in
     uint32_t offsets[kMultiOperands] = {}, sizes[kMultiOperands] = {};
   };
-  bool describe(c10::ArrayRef<at::Tensor> operands, uint32_t singles, uint32_t written, MultiSpec& spec,
-                Entry& entry) const;
-  bool overlaps(const MultiSpec& spec, const Entry& entry, uint32_t written) const;
-  bool merge(const MultiSpec& spec, const Entry& entry);
-  bool append(const MultiSpec& spec, const Entry& entry);
+  // A launch in the making, of tensors whose operands share buffers in the same way.
+  struct Group {
+    MultiSpec spec;
+    std::vector<Entry> entries;
+    std::vector<const Buffer*> columns[kMultiOperands];
+  };
+  bool describe(c10::ArrayRef<at::Tensor> operands, const Roles& roles, MultiSpec& spec, Entry& entry) const;
+  bool overlaps(const MultiSpec& spec, const Entry& entry) const;
+  static bool merge(Group& group, const Entry& entry);
+  static bool append(Group& group, const MultiSpec& spec, const Entry& entry);
+  void launch(Group& group) const;
 
-  MultiSpec spec_;  // describes the launch being collected
+  const std::unique_lock<std::mutex> lock_;
+  MultiSpec spec_;  // the program or formula, and the variant
   const std::vector<uint32_t> params_;
   const bool bits_;
   uint32_t chunk_ = 0;
-  std::vector<Entry> entries_;
-  std::vector<const Buffer*> columns_[kMultiOperands];
+  std::vector<Group> groups_;
 };
 
 }  // namespace torch_webgpu

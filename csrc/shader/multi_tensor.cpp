@@ -1,5 +1,6 @@
 #include "shader/multi_tensor.h"
 
+#include <algorithm>
 #include <sstream>
 #include <vector>
 
@@ -9,6 +10,8 @@ namespace torch_webgpu {
 namespace {
 
 constexpr uint32_t kOperandBits = 7, kCountBits = 5, kAbsentDType = 7;
+constexpr uint32_t kWrittenAt = 1 + kMultiOperands + kMultiOperands * kCountBits;
+static_assert(kWrittenAt + kMultiOperands <= 64);
 
 std::vector<std::string> words_of(const char* text) {
   std::vector<std::string> words;
@@ -32,6 +35,7 @@ class Printer {
       : spec_(spec), at_(spec), source_(target), target_(target), compute_(compute_type(spec.operands[0].dtype)) {}
 
   std::string print() {
+    source_.take_param_words(kMultiParamWords);
     uint32_t binding = 0;
     for (uint32_t column = 0; column < spec_.column_count(); ++column) {
       first_binding_[column] = binding;
@@ -66,13 +70,12 @@ class Printer {
   }
 
   uint32_t bytes(uint32_t operand) const { return size_bytes(spec_.operands[operand].dtype); }
-  bool has_quads(uint32_t operand) const { return spec_.aligned && !spec_.operands[operand].single; }
-
   std::string element_of(uint32_t column) const {
-    for (uint32_t i = 0; i < kMultiOperands; ++i) {
-      if (spec_.operands[i].column == column && has_quads(i)) return array_of_quads(bytes(i));
+    switch (spec_.element_words(column)) {
+      case 4: return "vec4<u32>";
+      case 2: return "vec2<u32>";
+      default: return "u32";
     }
-    return "u32";
   }
 
   // The workgroup's tensor, in variables that `enter` sets from the table.
@@ -83,12 +86,12 @@ class Printer {
       body += "  " + name + " = " + value + ";\n";
     };
     uint32_t place = 0, present = 0;
-    for (uint32_t column = 0; column < spec_.column_count(); ++column) {
-      if (spec_.counts[column] == 1) continue;
-      take("c" + string_of(column), "extractBits(entry(at + " +
-                                        number(MultiParams::kPlaces + place / MultiParams::kPlacesPerWord) + "), " +
-                                        number(place % MultiParams::kPlacesPerWord * MultiParams::kPlaceBits) + ", " +
-                                        number(MultiParams::kPlaceBits) + ")");
+    for (uint32_t i = 0; i < kMultiOperands; ++i) {
+      if (!spec_.is_chosen(i)) continue;
+      const uint32_t word = MultiParams::kPlaces + place / MultiParams::kPlacesPerWord,
+                     bit = place % MultiParams::kPlacesPerWord * MultiParams::kPlaceBits;
+      take("c" + string_of(i), "extractBits(entry(at + " + number(word) + "), " + number(bit) + ", " +
+                                   number(MultiParams::kPlaceBits) + ")");
       ++place;
     }
     for (uint32_t i = 0; i < kMultiOperands; ++i) {
@@ -106,6 +109,18 @@ class Printer {
                   number(MultiParams::kLength) + ");\n" + body + "}\n");
   }
 
+  // A quad of several elements of the array.
+  static std::string place_of(uint32_t word, uint32_t words, uint32_t wide) {
+    return "at * " + number(words / wide) + (word ? " + " + number(word / wide) : "");
+  }
+  static std::string elements_at(const Memory& memory, uint32_t words, uint32_t wide) {
+    std::string parts;
+    for (uint32_t word = 0; word < words; word += wide) {
+      parts += (word ? ", " : "") + memory.element(place_of(word, words, wide));
+    }
+    return (words == 2 ? "vec2<u32>(" : "vec4<u32>(") + parts + ")";
+  }
+
   // `text` with the binding that is the tensor's in place of its `$`.
   std::string choose(uint32_t operand, const std::string& text) const {
     const uint32_t column = spec_.operands[operand].column, count = spec_.counts[column];
@@ -116,7 +131,7 @@ class Printer {
       return result;
     };
     if (count == 1) return "  " + of(0) + "\n";
-    std::string branches = "  switch (c" + string_of(column) + ") {\n";
+    std::string branches = "  switch (c" + string_of(operand) + ") {\n";
     for (uint32_t i = 0; i < count; ++i) {
       branches += (i + 1 < count ? "    case " + number(i) : std::string("    default")) + ": { " + of(i) + " }\n";
     }
@@ -134,34 +149,45 @@ class Printer {
       return;
     }
     const std::string offset = "o" + string_of(operand);
-    const Memory memory{"$", bytes(operand)};
+    const uint32_t column = spec_.operands[operand].column, wide = spec_.element_words(column);
+    const bool is_written = spec_.operands[operand].written;
+    const Memory memory{"$", bytes(operand), element_of(column)};
     const auto loaded = [&](const std::string& raw) { return from_raw(dtype, compute_, raw); };
     const auto raw_of = [&](const std::string& value) { return to_raw(dtype, compute_, value); };
     if (spec_.operands[operand].single) {
       source_.print("fn element_" + name + "() -> u32 {\n  let at = " + offset + ";\n" +
                     choose(operand, "return " + memory.load_alone("at") + ";") + "}\nfn load_" + name +
-                    "() -> T { return " + loaded("element_" + name + "()") +
-                    "; }\n"
-                    // An element that is written has a word of its own.
-                    "fn store_" +
-                    name + "(place: u32, value: T) {\n  let at = " + offset + " + place;\n  let raw = " +
-                    raw_of("value") + ";\n" + choose(operand, memory.assign(memory.word_index("at"), "raw")) + "}\n");
+                    "() -> T { return " + loaded("element_" + name + "()") + "; }\nfn store_" + name +
+                    "(place: u32, value: T) {\n");
+      if (is_written) {  // such an element has a word of its own
+        source_.print("  let at = " + offset + " + place;\n  let raw = " + raw_of("value") + ";\n" +
+                      choose(operand, memory.assign(memory.word_index("at"), "raw")));
+      }
+      source_.print("}\n");
       return;
     }
     std::string load, store;
+    const bool whole = array_of_quads(bytes(operand)) == memory.array;  // a quad is one element of the array
     if (!spec_.aligned) {
       load = "return vec4<u32>($[at], $[at + 1u], $[at + 2u], $[at + 3u]);";
       store =
           "$[at] = raw.x; if (left > 1u) { $[at + 1u] = raw.y; } if (left > 2u) { $[at + 2u] = raw.z; } "
           "if (left > 3u) { $[at + 3u] = raw.w; }";
-    } else if (bytes(operand) == 4) {
-      load = "return $[at];";
-      store = "$[at] = raw;";
     } else {
-      load = "let pair = " + memory.element("at") + "; return vec4<u32>(";
-      for (uint32_t j = 0; j < 4; ++j) load += (j ? ", " : "") + memory.raw_of_quad("pair", j);
+      const uint32_t words = bytes(operand);  // of a quad
+      load = "let quad = " + (whole ? memory.element("at") : elements_at(memory, words, wide)) + "; return vec4<u32>(";
+      for (uint32_t j = 0; j < 4; ++j) load += (j ? ", " : "") + memory.raw_of_quad("quad", j);
       load += ");";
-      store = memory.assign("at", memory.packed({"raw.x", "raw.y", "raw.z", "raw.w"}));
+      const std::string quad = memory.packed({"raw.x", "raw.y", "raw.z", "raw.w"});
+      if (whole) {
+        store = memory.assign("at", quad);
+      } else {
+        store = "let quad = " + quad + ";";
+        for (uint32_t word = 0; word < words; word += wide) {
+          const std::string part = std::string("xyzw").substr(word, wide);
+          store += " " + memory.assign(place_of(word, words, wide), "quad." + part);
+        }
+      }
     }
     const std::string at = "  let at = " + offset + (spec_.aligned ? " + step;\n" : " + step * 4u;\n");
     const auto each = [&](const auto& of) { return of("x") + ", " + of("y") + ", " + of("z") + ", " + of("w"); };
@@ -169,8 +195,9 @@ class Printer {
     source_.print("fn load_" + name + "(step: u32) -> vec4<T> {\n  let raw = elements_" + name +
                   "(step);\n  return vec4<T>(" +
                   each([&](const char* part) { return loaded(std::string("raw.") + part); }) + ");\n}\n");
-    source_.print("fn store_" + name + "(step: u32, value: vec4<T>) {\n" + at + "  let left = size - step * 4u;\n" +
-                  "  var raw = vec4<u32>(" +
+    source_.print("fn store_" + name + "(step: u32, value: vec4<T>) {\n");
+    if (!is_written) return source_.print("}\n");
+    source_.print(at + "  let left = size - step * 4u;\n" + "  var raw = vec4<u32>(" +
                   each([&](const char* part) { return raw_of(std::string("value.") + part); }) + ");\n");
     if (spec_.aligned) {
       source_.print("  if (left < 4u) {\n    raw = select(elements_" + name +
@@ -231,6 +258,28 @@ uint32_t MultiSpec::column_count() const {
   return columns;
 }
 
+bool MultiSpec::is_chosen(uint32_t operand) const {
+  const uint32_t column = operands[operand].column;
+  return column != kNoColumn && counts[column] > 1;
+}
+
+// What is stored may be no part of an element, since others may store the rest of it at the same time.
+uint32_t MultiSpec::element_words(uint32_t column) const {
+  uint32_t words = 4;
+  bool has_quads = false;
+  for (const auto& operand : operands) {
+    if (operand.column != column) continue;
+    const bool is_quads = aligned && !operand.single;
+    has_quads |= is_quads;
+    if (is_quads) {
+      words = std::min(words, size_bytes(operand.dtype));
+    } else if (operand.written || !operand.single) {
+      words = 1;
+    }
+  }
+  return has_quads ? words : 1;
+}
+
 uint64_t MultiSpec::operand_bits() const {
   static_assert(kMultiOperands * kOperandBits <= 64 && static_cast<uint32_t>(DType::i16) < kAbsentDType);
   uint64_t bits = 0;
@@ -245,7 +294,7 @@ uint64_t MultiSpec::operand_bits() const {
 uint64_t MultiSpec::binding_bits() const {
   uint64_t bits = aligned ? 1 : 0;
   for (uint32_t i = 0; i < kMultiOperands; ++i) {
-    bits |= uint64_t{operands[i].single} << (1 + i);
+    bits |= uint64_t{operands[i].single} << (1 + i) | uint64_t{operands[i].written} << (kWrittenAt + i);
     // A column is never empty, but one that is not there is: its operands tell.
     bits |= uint64_t{counts[i] > 0 ? counts[i] - 1 : 0} << (1 + kMultiOperands + i * kCountBits);
   }
@@ -261,6 +310,7 @@ MultiSpec MultiSpec::unpack(uint64_t operand_bits, uint64_t binding_bits) {
     if (spec.operands[i].column == kNoColumn) continue;
     spec.operands[i].dtype = static_cast<DType>(operand >> 4 & 7);
     spec.operands[i].single = binding_bits >> (1 + i) & 1;
+    spec.operands[i].written = binding_bits >> (kWrittenAt + i) & 1;
     const uint32_t column = spec.operands[i].column;
     spec.counts[column] = 1 + (binding_bits >> (1 + kMultiOperands + column * kCountBits) & ((1u << kCountBits) - 1));
   }
@@ -269,8 +319,10 @@ MultiSpec MultiSpec::unpack(uint64_t operand_bits, uint64_t binding_bits) {
 
 MultiParams::MultiParams(const MultiSpec& spec) {
   uint32_t several = 0, present = 0;
-  for (const uint32_t count : spec.counts) several += count > 1;
-  for (const auto& operand : spec.operands) present += operand.column != kNoColumn;
+  for (uint32_t i = 0; i < kMultiOperands; ++i) {
+    several += spec.is_chosen(i);
+    present += spec.operands[i].column != kNoColumn;
+  }
   place_words = (several + kPlacesPerWord - 1) / kPlacesPerWord;
   table = kNamed + (spec.program ? count_words(spec.program->params) : 2);
   entry = offset(present);

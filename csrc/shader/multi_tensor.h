@@ -1,8 +1,9 @@
 // Prints a kernel that works on many tensors in one dispatch: a formula, or a plain file of wgsl/.
 //
 // Buffers cannot be indexed in WGSL, so every operand has a column of bindings, from which a switch picks the tensor's.
-// A table in the parameters has an entry per tensor: its first chunk, its length, its places in the columns, its
-// offsets.
+// Operands that share a buffer share a column, whatever their dtypes: its elements are as wide as all of them allow. A
+// table in the parameters has an entry per tensor: its first chunk, its length, its operands' places in
+// their columns, and their offsets.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,6 +28,7 @@ struct MultiProgram {
 
 constexpr uint32_t kMultiOperands = 9;
 constexpr uint32_t kNoColumn = 15;
+constexpr uint32_t kMultiParamWords = 2048;  // for the table
 
 // Everything the text depends on: the exact key of the kernel, to the bit.
 struct MultiSpec {
@@ -37,11 +39,14 @@ struct MultiSpec {
     DType dtype = DType::f32;
     uint32_t column = kNoColumn;
     bool single = false;  // one element: the same for the whole tensor
+    bool written = false;
   } operands[kMultiOperands];
   uint32_t counts[kMultiOperands] = {};  // bindings of each column
   bool aligned = true;                   // all walks begin at multiples of four elements
 
   uint32_t column_count() const;
+  bool is_chosen(uint32_t operand) const;         // from several bindings
+  uint32_t element_words(uint32_t column) const;  // 1, 2 or 4, of the array that the column's bindings are
   uint64_t operand_bits() const;  // with binding_bits, what distinguishes kernels of one program and variant
   uint64_t binding_bits() const;
   static MultiSpec unpack(uint64_t operand_bits, uint64_t binding_bits);

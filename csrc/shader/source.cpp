@@ -175,7 +175,8 @@ std::string ShaderSource::text() const {
   const char* directives =
       subgroups_ && target_.subgroup_directive ? "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n" : "";
   const std::string head = directives + narrowed(head_, text);
-  return head + "@group(1) @binding(0) var<uniform> given: array<vec4<u32>, 64>;\n" + with_params(std::move(text));
+  return head + "@group(1) @binding(0) var<uniform> given: array<vec4<u32>, " + std::to_string(param_words_ / 4) +
+         ">;\n" + with_params(std::move(text));
 }
 
 std::string param(uint32_t word) { return "params[" + std::to_string(word / 4) + "]." + "xyzw"[word % 4]; }

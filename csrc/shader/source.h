@@ -37,6 +37,7 @@ class ShaderSource {
   void use(Compute type);           // arithmetic, conversion and storage of a type
   void use(DType dtype);            // the same of the type that a dtype computes as, and its loads and stores
   void use_subgroups() { subgroups_ = true; }
+  void take_param_words(uint32_t words) { param_words_ = words; }  // that a launch may pass
   void print(const std::string& text) { body_ += text; }
   // Array `index` of group 0, of u32, vec2<u32>, vec4<u32> or atomic<u32>, named m<index>. Where it is in pages, each
   // has a binding, and functions reach its elements: fetch_m<index>(i) and put_m<index>(i, value), of atomic<u32> also
@@ -52,6 +53,7 @@ class ShaderSource {
   const Target& target_;
   const Pages pages_;
   bool subgroups_ = false;
+  uint32_t param_words_ = 256;
   std::vector<std::string> files_;
   std::string head_, body_;
 };

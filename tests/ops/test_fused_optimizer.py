@@ -61,7 +61,7 @@ def test_fused(name: str, dtype: torch.dtype) -> None:
     assert_same(states(*actual), states(*expected), name, strides=False, **close)
 
 
-def test_one_launch_per_parameter() -> None:
+def test_dispatches_of_a_step() -> None:
     weight = torch.ones(100, device=DEVICE, requires_grad=True)
     optimizer = torch.optim.AdamW([weight], fused=True)
     weight.grad = torch.ones(100, device=DEVICE)

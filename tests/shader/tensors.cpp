@@ -165,6 +165,7 @@ void print_multi_kernels(const Target& target, const Emit& emit) {
         for (uint32_t column = 0; column < 3; ++column) {
           spec.operands[column].dtype = dtype;
           spec.operands[column].column = column;
+          spec.operands[column].written = column == 0;
           spec.counts[column] = count;
         }
         const bool small = size_bytes(dtype) < 4;
@@ -186,8 +187,24 @@ void print_multi_kernels(const Target& target, const Emit& emit) {
       spec.aligned = aligned;
       spec.counts[0] = count;
       spec.counts[1] = spec.counts[2] = 1;
-      for (uint32_t i = 0; i < 3; ++i) spec.operands[i] = {DType::f32, i, i > 0};
+      for (uint32_t i = 0; i < 3; ++i) spec.operands[i] = {DType::f32, i, i > 0, i < 2};
       print(spec);
+      // All in one buffer.
+      for (uint32_t i = 0; i < 3; ++i) spec.operands[i].column = spec.counts[i] = 0;
+      spec.counts[0] = count;
+      print(spec);
+      spec = {};
+      spec.row = &kLerp;
+      spec.aligned = aligned;
+      spec.counts[0] = count;
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        if (dtype == DType::bf16 && !aligned) continue;
+        spec.operands[0] = {DType::f32, 0, false, true};
+        spec.operands[1] = {DType::f32, 0};
+        spec.operands[2] = {dtype, 0};
+        spec.operands[3] = {DType::f32, 0, true};
+        print(spec);
+      }
     }
   }
 }

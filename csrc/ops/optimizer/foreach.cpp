@@ -25,6 +25,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct Numbers {
   const at::Scalar* number = nullptr;
   at::ArrayRef<at::Scalar> own = {};
   uint32_t variant = 0;  // see MultiFormula
+  bool kept = true;      // the results are worth gathering (see MultiTensor)
 };
 
 bool are_alike(Lists lists, at::ArrayRef<at::Scalar> scalars = {}) {
@@ -100,7 +102,14 @@ void run_alone(const PointwiseRow& row, const at::Tensor& out, at::ArrayRef<at::
   elementwise(iterator, row, out.scalar_type(), {&scalar});
 }
 
-// An empty list stands for the operand that is a number, a list of one tensor for a number of the device.
+bool reads_output(const at::Tensor* operands, uint32_t count) {
+  return std::any_of(operands + 1, operands + count, [&](const at::Tensor& input) {
+    return input.defined() && input.storage().is_alias_of(operands[0].storage());
+  });
+}
+
+// An empty list stands for the operand that is a number, a list of one tensor for a number of the device. Tensors
+// without dimensions are numbers too.
 void run(const PointwiseRow& row, at::TensorList outs, Lists inputs, const Numbers& numbers = {}) {
   const at::ScalarType dtype = outs[0].scalar_type();
   const auto word = [&](const at::Scalar* scalar, bool is_operand) {
@@ -112,17 +121,19 @@ void run(const PointwiseRow& row, at::TensorList outs, Lists inputs, const Numbe
     at::Tensor operands[4] = {outs[i]};
     uint32_t count = 1, singles = 0;
     for (const auto& list : inputs) {
-      if (list.size() == 1 && outs.size() > 1) {
+      if (!list.empty()) operands[count] = list[list.size() == 1 ? 0 : i];
+      if (!list.empty() && ((list.size() == 1 && outs.size() > 1) || operands[count].dim() < outs[i].dim())) {
         singles |= 1u << count;
-        operands[count] = list[0];
-      } else if (!list.empty()) {
-        operands[count] = list[i];
       }
       ++count;
     }
     const bool own_number = numbers.variant & MultiFormula::kOwnNumber;
     const uint32_t own = numbers.own.empty() ? 0 : bits_of(rounded(row, dtype, numbers.own[i], own_number));
-    if (launch.add({operands, count}, singles, /*written=*/1, own)) continue;
+    const MultiTensor::Roles roles{.singles = singles,
+                                   .written = 1,
+                                   .kept = numbers.kept ? 1u : 0u,
+                                   .overwritten = reads_output(operands, count) ? 0u : 1u};
+    if (launch.add({operands, count}, roles, own)) continue;
     launch.flush();
     run_alone(row, outs[i], {operands + 1, count - 1}, numbers, i);
   }
@@ -211,9 +222,18 @@ struct OfTensor {
   }
   static void inplace(at::TensorList self, const at::Tensor& other, Factor... factor) {
     if (!is_number(self, other)) return SlowInPlace(self, other, factor...);
-    run(Row, self, {self, other}, {.scalar = OfLists<Row, Slow, SlowInPlace>::address(factor...)});
+    // This is how gradients are clipped, which are new tensors in every step.
+    run(Row, self, {self, other}, {.scalar = OfLists<Row, Slow, SlowInPlace>::address(factor...), .kept = false});
   }
 };
+
+// A number for each tensor, such as its own learning rate.
+bool are_numbers(at::TensorList self, at::TensorList numbers) {
+  return self.size() == numbers.size() && std::all_of(numbers.begin(), numbers.end(), [&](const at::Tensor& number) {
+           return number.dim() == 0 && number.device() == self[0].device() &&
+                  number.scalar_type() == self[0].scalar_type();
+         });
+}
 
 template <const PointwiseRow& Row, auto Slow, auto SlowInPlace, class Value>
 struct OfThree {
@@ -224,14 +244,19 @@ struct OfThree {
   static bool fits(at::TensorList, const at::Scalar& value) { return !value.isComplex(); }
   static bool fits(at::TensorList self, at::ArrayRef<at::Scalar> values) { return self.size() == values.size(); }
 
+  static bool fit(at::TensorList self, at::TensorList first, at::TensorList second, Value value) {
+    if (!fits(self, value)) return false;
+    return are_alike({self, first, second}) || (are_alike({self, first}) && are_numbers(self, second));
+  }
+
   static Tensors functional(at::TensorList self, at::TensorList first, at::TensorList second, Value value) {
-    if (!are_alike({self, first, second}) || !fits(self, value)) return Slow(self, first, second, value);
+    if (!fit(self, first, second, value)) return Slow(self, first, second, value);
     Tensors outs = results_like(self);
     run(Row, outs, {self, first, second}, numbers(value));
     return outs;
   }
   static void inplace(at::TensorList self, at::TensorList first, at::TensorList second, Value value) {
-    if (!are_alike({self, first, second}) || !fits(self, value)) return SlowInPlace(self, first, second, value);
+    if (!fit(self, first, second, value)) return SlowInPlace(self, first, second, value);
     run(Row, self, {self, first, second}, numbers(value));
   }
 };
@@ -296,7 +321,7 @@ Tensors norm(at::TensorList self, const at::Scalar& order, std::optional<at::Sca
     at::Tensor result = empty_tensor({0}, {}, at::kFloat);
     result.set_(shared.storage(), static_cast<int64_t>(i), at::IntArrayRef{}, at::IntArrayRef{});
     const bool is_long = self[i].numel() == 0 || self[i].numel() > kNormElements;
-    if (is_long || !launch.add({self[i], result}, /*singles=*/0b10, /*written=*/0b10)) {
+    if (is_long || !launch.add({self[i], result}, {.singles = 0b10, .written = 0b10})) {
       at::linalg_vector_norm_out(result, self[i], order);
     }
     results.push_back(std::move(result));

@@ -1,4 +1,4 @@
-// Optimizers with fused=True: one launch per parameter and step.
+// Optimizers with fused=True: one program for all parameters, as many of them in a launch as MultiTensor can bind.
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/item.h>
 #include <ATen/ops/ones.h>
@@ -6,19 +6,28 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "families/launch.h"
+#include "families/multi_tensor.h"
 #include "families/program.h"
 #include "ops/native.h"
 
 namespace torch_webgpu {
 namespace {
 
-constexpr Program kStep = make_program(
-    "fused_optimizer", "fused_optimizer", "T:param! T:gradient! T:first! T:second! T:most! T:step T:rate T:scale",
-    "rate_bits beta1_bits dampening_bits beta2_bits rest2_bits log_beta1_bits log_beta2_bits decay_bits eps_bits");
+constexpr const char* kNumbers =
+    "rate_bits beta1_bits dampening_bits beta2_bits rest2_bits log_beta1_bits log_beta2_bits decay_bits eps_bits";
+constexpr MultiProgram kSteps{"fused_optimizer", "multi_optimizer",
+                              "param gradient first second most step:1 rate:1 scale:1 found:1", kNumbers};
+// For a parameter that MultiTensor cannot bind.
+constexpr Program kStep =
+    make_program("fused_optimizer", "fused_optimizer",
+                 "T:param! T:gradient! T:first! T:second! T:most! T:step T:rate T:scale", kNumbers);
 
 // Bits of VARIANT, as wgsl/optimizer/fused_optimizer.wgsl names them.
 enum : uint32_t {
@@ -46,7 +55,7 @@ int64_t bits_of(double value) {
 struct Step {
   uint32_t variant;
   double beta1, dampening, beta2, decay, eps;  // beta1 is SGD's momentum, and Adagrad's decay of the rate
-  at::Tensor rate_tensor, scale;
+  at::Tensor rate_tensor{}, scale{}, found{};
   double rate = 0;
 
   void set_rate(double value) { rate = value; }
@@ -55,32 +64,59 @@ struct Step {
     rate_tensor = value;
     variant |= kRateInTensor;
   }
-  // The gradients' scale and whether one of them overflowed, side by side.
-  void set_scale(const std::optional<at::Tensor>& given_scale, const std::optional<at::Tensor>& found) {
-    const bool has_scale = given_scale && given_scale->defined(), has_found = found && found->defined();
+  // The gradients' scale and whether one of them overflowed.
+  void set_scale(const std::optional<at::Tensor>& given_scale, const std::optional<at::Tensor>& given_found) {
+    const bool has_scale = given_scale && given_scale->defined(), has_found = given_found && given_found->defined();
     if (!has_scale && !has_found) return;
-    const at::Tensor one = has_scale ? given_scale->flatten() : at::ones({1}, found->options());
-    const at::Tensor other = has_found ? found->flatten() : at::zeros({1}, given_scale->options());
-    scale = at::stack({one.to(at::kFloat), other.to(at::kFloat)}).flatten();
+    scale = (has_scale ? *given_scale : at::ones({1}, given_found->options())).to(at::kFloat);
+    found = (has_found ? *given_found : at::zeros({1}, given_scale->options())).to(at::kFloat);
     variant |= kScaled;
+  }
+
+  std::array<int64_t, 9> numbers() const {  // as kNumbers names them
+    return {bits_of(rate),      bits_of(beta1),           bits_of(dampening),       bits_of(beta2),
+            bits_of(1 - beta2), bits_of(std::log(beta1)), bits_of(std::log(beta2)), bits_of(decay),
+            bits_of(eps)};
   }
 };
 
-// In memory order: all of a parameter's tensors share one dense layout, or are worked on in copies.
-void update(const Step& step, const at::Tensor& param, const at::Tensor& gradient, const at::Tensor& first,
-            const at::Tensor& second, const at::Tensor& most, const at::Tensor& count) {
-  if (param.numel() == 0) return;
+// A parameter with its gradient, its states and the number of the step; those that the optimizer has none of are not
+// defined.
+struct Parameter {
+  at::Tensor param, gradient, first, second, most, count;
+};
+
+// Whether all of a parameter's tensors share one dense layout.
+bool is_dense(const Parameter& parameter) {
+  const auto& [param, gradient, first, second, most, count] = parameter;
   TORCH_CHECK(at::isFloatingType(param.scalar_type()), "fused optimizers take floating point parameters, not ",
               param.scalar_type());
-  const at::Tensor tensors[] = {param, gradient, first, second, most};
-  at::Tensor used[5];
   bool dense = param.is_non_overlapping_and_dense();
-  for (const auto& tensor : tensors) {
-    if (!tensor.defined()) continue;
-    TORCH_CHECK(tensor.device().type() == kDeviceType && tensor.sizes() == param.sizes(),
+  for (const auto* tensor : {&param, &gradient, &first, &second, &most}) {
+    if (!tensor->defined()) continue;
+    TORCH_CHECK(tensor->device().type() == kDeviceType && tensor->sizes() == param.sizes(),
                 "params, grads and states must be on one device and have one shape");
-    dense = dense && tensor.strides() == param.strides();
+    dense = dense && tensor->strides() == param.strides();
   }
+  return dense;
+}
+
+bool add(MultiTensor& launch, const Step& step, const Parameter& parameter) {
+  const auto& [param, gradient, first, second, most, count] = parameter;
+  constexpr uint32_t kStates = 0b11101, kGradient = 0b10, kCount = 0b100000;
+  const MultiTensor::Roles roles{
+      .singles = 0b111100000, .written = kStates | (step.variant & kScaled ? kGradient : 0), .kept = kStates | kCount};
+  return launch.add({param, gradient, first, second, most, count, step.rate_tensor, step.scale, step.found}, roles);
+}
+
+// By itself, in memory order, in copies where that differs between the tensors.
+void update_alone(const Step& step, const Parameter& parameter, bool dense) {
+  const auto& [param, gradient, first, second, most, count] = parameter;
+  const at::Tensor tensors[] = {param, gradient, first, second, most};
+  const at::Tensor scale =
+      step.scale.defined() ? at::stack({step.scale.flatten(), step.found.flatten()}).flatten() : at::Tensor();
+  const auto n = step.numbers();
+  at::Tensor used[5];
   for (int i = 0; i < 5; ++i) {
     if (tensors[i].defined()) used[i] = dense ? tensors[i] : tensors[i].clone(at::MemoryFormat::Contiguous);
   }
@@ -94,14 +130,27 @@ void update(const Step& step, const at::Tensor& param, const at::Tensor& gradien
     };
     run(kStep, at::kFloat, {length, 8},
         {piece(used[0]), piece(used[1]), piece(used[2]), piece(used[3]), piece(used[4]), count, step.rate_tensor,
-         step.scale},
-        {bits_of(step.rate), bits_of(step.beta1), bits_of(step.dampening), bits_of(step.beta2), bits_of(1 - step.beta2),
-         bits_of(std::log(step.beta1)), bits_of(std::log(step.beta2)), bits_of(step.decay), bits_of(step.eps)},
-        step.variant);
+         scale},
+        {n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]}, step.variant);
   }
   for (int i = 0; i < 5 && !dense; ++i) {
     if (tensors[i].defined()) tensors[i].copy_(used[i]);
   }
+}
+
+void update(const Step& step, const std::vector<Parameter>& parameters) {
+  const auto numbers = step.numbers();
+  std::vector<std::pair<const Parameter*, bool>> alone;  // and whether it is dense
+  {
+    MultiTensor launch(kSteps, {numbers.begin(), numbers.end()}, step.variant);
+    for (const Parameter& parameter : parameters) {
+      if (parameter.param.numel() == 0) continue;
+      const bool dense = is_dense(parameter);
+      if (!dense || !add(launch, step, parameter)) alone.emplace_back(&parameter, dense);
+    }
+    launch.flush();
+  }
+  for (const auto& [parameter, dense] : alone) update_alone(step, *parameter, dense);
 }
 
 at::Tensor at_or_none(at::TensorList tensors, size_t i) { return i < tensors.size() ? tensors[i] : at::Tensor(); }
@@ -110,13 +159,14 @@ template <uint32_t Mode, class Rate>
 void adam(at::TensorList params, at::TensorList gradients, at::TensorList first, at::TensorList second,
           at::TensorList most, at::TensorList steps, Rate rate, double beta1, double beta2, double decay, double eps,
           bool amsgrad, bool maximize, const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& found) {
-  Step step{
-      Mode | (amsgrad ? kAmsgrad : 0u) | (maximize ? kMaximize : 0u), beta1, 1 - beta1, beta2, decay, eps, {}, {}};
+  Step step{Mode | (amsgrad ? kAmsgrad : 0u) | (maximize ? kMaximize : 0u), beta1, 1 - beta1, beta2, decay, eps};
   step.set_rate(rate);
   step.set_scale(scale, found);
+  std::vector<Parameter> parameters;
   for (size_t i = 0; i < params.size(); ++i) {
-    update(step, params[i], gradients[i], first[i], second[i], amsgrad ? most[i] : at::Tensor(), steps[i]);
+    parameters.push_back({params[i], gradients[i], first[i], second[i], amsgrad ? most[i] : at::Tensor(), steps[i]});
   }
+  update(step, parameters);
 }
 
 template <class Rate>
@@ -129,24 +179,29 @@ void sgd(at::TensorList params, at::TensorList gradients, at::TensorList momenta
             1 - dampening,
             0,
             decay,
-            0,
-            {},
-            {}};
+            0};
   step.set_rate(rate);
   step.set_scale(scale, found);
+  std::vector<Parameter> parameters;
   for (size_t i = 0; i < params.size(); ++i) {
-    update(step, params[i], gradients[i], momentum != 0 ? at_or_none(momenta, i) : at::Tensor(), {}, {}, {});
+    const at::Tensor buffer = momentum != 0 ? at_or_none(momenta, i) : at::Tensor();
+    parameters.push_back({params[i], gradients[i], buffer, {}, {}, {}});
   }
+  update(step, parameters);
 }
 
 template <class Rate>
 void adagrad(at::TensorList params, at::TensorList gradients, at::TensorList sums, at::TensorList steps, Rate rate,
              double rate_decay, double decay, double eps, bool maximize, const std::optional<at::Tensor>& scale,
              const std::optional<at::Tensor>& found) {
-  Step step{kAdagrad | (maximize ? kMaximize : 0u), rate_decay, 0, 0, decay, eps, {}, {}};
+  Step step{kAdagrad | (maximize ? kMaximize : 0u), rate_decay, 0, 0, decay, eps};
   step.set_rate(rate);
   step.set_scale(scale, found);
-  for (size_t i = 0; i < params.size(); ++i) update(step, params[i], gradients[i], sums[i], {}, {}, steps[i]);
+  std::vector<Parameter> parameters;
+  for (size_t i = 0; i < params.size(); ++i) {
+    parameters.push_back({params[i], gradients[i], sums[i], {}, {}, steps[i]});
+  }
+  update(step, parameters);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

@@ -22,16 +22,16 @@ void unscale_(at::TensorList gradients, at::Tensor& found, const at::Tensor& inv
   if (gradients.empty()) return;
   check_number(inverse, "inv_scale", at::kFloat);
   check_number(found, "found_inf", at::kFloat);
-  constexpr uint32_t kSingles = 0b110, kWritten = 0b011;
+  constexpr MultiTensor::Roles kRoles{.singles = 0b110, .written = 0b011};
   MultiTensor launch(kUnscale, {}, 0);
   for (const auto& gradient : gradients) {
     TORCH_CHECK(gradient.device().type() == kDeviceType, "one of scaled_grads was not a webgpu tensor.");
     TORCH_CHECK(gradient.layout() == at::kStrided, "one of scaled_grads was not a strided tensor.");
     TORCH_CHECK(at::isFloatingType(gradient.scalar_type()), "scaled_grads must be of a floating point dtype.");
     if (gradient.numel() == 0) continue;
-    if (gradient.is_non_overlapping_and_dense() && launch.add({gradient, found, inverse}, kSingles, kWritten)) continue;
+    if (gradient.is_non_overlapping_and_dense() && launch.add({gradient, found, inverse}, kRoles)) continue;
     const at::Tensor copy = gradient.clone(at::MemoryFormat::Contiguous);
-    TORCH_CHECK(launch.add({copy, found, inverse}, kSingles, kWritten), "a gradient of ", gradient.numel(),
+    TORCH_CHECK(launch.add({copy, found, inverse}, kRoles), "a gradient of ", gradient.numel(),
                 " elements is larger than the adapter binds");
     launch.flush();
     gradient.copy_(copy);
