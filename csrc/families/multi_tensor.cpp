@@ -1,8 +1,8 @@
 #include "families/multi_tensor.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <utility>
 
 #include "device/storage.h"
 
@@ -64,6 +64,30 @@ void gather(const at::Tensor& tensor, bool overwritten) {
 }
 
 }  // namespace
+
+size_t SeenBuffers::index_of(const Buffer* buffer) const {
+  const size_t mask = table_.size() - 1;
+  size_t index = (reinterpret_cast<uintptr_t>(buffer) * 0x9E3779B97F4A7C15ull >> 32) & mask;
+  while (table_[index].buffer && table_[index].buffer != buffer) index = (index + 1) & mask;
+  return index;
+}
+
+void SeenBuffers::add(const Buffer* buffer, bool is_written) {
+  Seen& seen = table_[index_of(buffer)];
+  seen.is_written |= is_written;
+  if (seen.buffer) return;
+  seen.buffer = buffer;
+  if (++count_ * 2 <= table_.size()) return;
+  const std::vector<Seen> all = std::exchange(table_, std::vector<Seen>(table_.size() * 2));
+  for (const Seen& old : all) {
+    if (old.buffer) table_[index_of(old.buffer)] = old;
+  }
+}
+
+void SeenBuffers::clear() {
+  if (count_ > 0) std::fill(table_.begin(), table_.end(), Seen());
+  count_ = 0;
+}
 
 MultiTensor::MultiTensor(const MultiProgram& program, std::vector<uint32_t> params, uint32_t variant)
     : lock_(mutex()), params_(std::move(params)), bits_(false) {
@@ -127,6 +151,16 @@ bool MultiTensor::describe(c10::ArrayRef<at::Tensor> operands, const Roles& role
   return columns <= max_bindings();
 }
 
+// Tensors of different buffers, which most are, need no look at their elements.
+bool MultiTensor::may_overlap(c10::ArrayRef<at::Tensor> operands, uint32_t written) const {
+  for (uint32_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].defined()) continue;
+    const auto& seen = seen_.find(buffer_of(operands[i]));
+    if (seen.buffer && (seen.is_written || (written >> i & 1))) return true;
+  }
+  return false;
+}
+
 // Whether the order of this tensor and of one added before matters.
 bool MultiTensor::overlaps(const MultiSpec& spec, const Entry& entry) const {
   const uint32_t operands = spec_.row ? 4 : kMultiOperands;
@@ -175,30 +209,27 @@ bool MultiTensor::merge(Group& group, const Entry& entry) {
 bool MultiTensor::append(Group& group, const MultiSpec& spec, const Entry& entry) {
   auto& columns = group.columns;
   MultiSpec grown = group.spec;
-  std::array<std::vector<const Buffer*>, kMultiOperands> wanted;
-  uint32_t bindings = 0;
+  const Buffer* added[kMultiOperands];
+  uint32_t added_count = 0, added_columns[kMultiOperands], bindings = 0;
   for (uint32_t i = 0; i < kMultiOperands; ++i) {
     if (!entry.buffers[i]) continue;
     const uint32_t column = spec.operands[i].column;
-    for (uint32_t other = 0; other < kMultiOperands; ++other) {
+    bool is_bound = std::find(added, added + added_count, entry.buffers[i]) != added + added_count;
+    for (uint32_t other = 0; other < kMultiOperands && !is_bound; ++other) {
       const auto& bound = columns[other];
-      const bool is_bound = std::find(bound.begin(), bound.end(), entry.buffers[i]) != bound.end();
+      is_bound = std::find(bound.begin(), bound.end(), entry.buffers[i]) != bound.end();
       if (is_bound && other != column) return false;
-      if (is_bound || other != column) continue;
-      auto& added = wanted[column];
-      if (std::find(added.begin(), added.end(), entry.buffers[i]) == added.end()) added.push_back(entry.buffers[i]);
     }
+    if (is_bound) continue;
+    ++grown.counts[column];
+    added_columns[added_count] = column;
+    added[added_count++] = entry.buffers[i];
   }
-  for (uint32_t column = 0; column < kMultiOperands; ++column) {
-    grown.counts[column] = static_cast<uint32_t>(columns[column].size() + wanted[column].size());
-    bindings += grown.counts[column];
-  }
+  for (const uint32_t count : grown.counts) bindings += count;
   const MultiParams at(grown);
   if (bindings > max_bindings() || at.table + (group.entries.size() + 1) * at.entry > kMultiParamWords) return false;
-  for (uint32_t column = 0; column < kMultiOperands; ++column) {
-    columns[column].insert(columns[column].end(), wanted[column].begin(), wanted[column].end());
-    group.spec.counts[column] = grown.counts[column];
-  }
+  for (uint32_t i = 0; i < added_count; ++i) columns[added_columns[i]].push_back(added[i]);
+  std::copy(grown.counts, grown.counts + kMultiOperands, group.spec.counts);
   group.entries.push_back(entry);
   return true;
 }
@@ -221,7 +252,10 @@ bool MultiTensor::add(c10::ArrayRef<at::Tensor> operands, const Roles& roles, ui
     if (roles.kept >> i & 1) gather(tensor, roles.overwritten >> i & 1);
   }
   if (!describe(operands, roles, spec, entry)) return false;
-  if (overlaps(spec, entry)) flush();
+  if (may_overlap(operands, roles.written) && overlaps(spec, entry)) flush();
+  for (uint32_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].defined()) seen_.add(buffer_of(operands[i]), roles.written >> i & 1);
+  }
   auto group =
       std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) { return same_pattern(spec, other.spec); });
   if (group == groups_.end()) group = groups_.insert(group, Group{spec, {}, {}});
@@ -235,6 +269,7 @@ bool MultiTensor::add(c10::ArrayRef<at::Tensor> operands, const Roles& roles, ui
 void MultiTensor::flush() {
   for (Group& group : groups_) launch(group);
   groups_.clear();
+  seen_.clear();
 }
 
 void MultiTensor::launch(Group& group) const {

@@ -10,6 +10,25 @@
 
 namespace torch_webgpu {
 
+// The buffers of the tensors that were added, and whether an operand in them is written: a hash table, since every
+// tensor asks for each of its operands.
+class SeenBuffers {
+ public:
+  struct Seen {
+    const Buffer* buffer = nullptr;
+    bool is_written = false;
+  };
+  const Seen& find(const Buffer* buffer) const { return table_[index_of(buffer)]; }  // without a buffer if not seen
+  void add(const Buffer* buffer, bool is_written);
+  void clear();
+
+ private:
+  size_t index_of(const Buffer* buffer) const;
+
+  std::vector<Seen> table_ = std::vector<Seen>(64);  // a power of two, at most half full
+  size_t count_ = 0;
+};
+
 // Small operands that are written, and that the caller keeps, are gathered in segments (runtime/buffer_pool.h), of
 // which a launch binds many tensors at once. Others are bound one by one. While a tape is recorded all are, since a
 // replay exchanges their buffers.
@@ -49,6 +68,7 @@ class MultiTensor {
     std::vector<const Buffer*> columns[kMultiOperands];
   };
   bool describe(c10::ArrayRef<at::Tensor> operands, const Roles& roles, MultiSpec& spec, Entry& entry) const;
+  bool may_overlap(c10::ArrayRef<at::Tensor> operands, uint32_t written) const;
   bool overlaps(const MultiSpec& spec, const Entry& entry) const;
   static bool merge(Group& group, const Entry& entry);
   static bool append(Group& group, const MultiSpec& spec, const Entry& entry);
@@ -60,6 +80,7 @@ class MultiTensor {
   const bool bits_;
   uint32_t chunk_ = 0;
   std::vector<Group> groups_;
+  SeenBuffers seen_;
 };
 
 }  // namespace torch_webgpu
