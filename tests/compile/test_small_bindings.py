@@ -15,10 +15,9 @@ from tests.ops.test_small_bindings import LIMIT
 # A file of tests, the bytes that a binding holds, and tests whose tensors are larger than that.
 CHOSEN = {
     "pointwise": (256, "test_arithmetic or test_casts or test_in_place or test_bit_by_bit"),
-    "reduce": (4096, "float32 and not half"),
-    "indexing": (1024, ""),
-    "scans": (2048, "float32"),
-    "templates": (4096, "test_convolution_and_what_follows and float32"),
+    "reduce": (4096, "test_rows or test_dtypes"),
+    "indexing": (2048, ""),
+    "scans": (2048, "test_dtypes or test_what_is_fused or test_gradients"),
     "training": (4096, "test_embedding or test_dropout_mask or mlp"),
 }
 
