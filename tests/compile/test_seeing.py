@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch._inductor.utils import run_and_get_code
+from torch._inductor.utils import fresh_cache, run_and_get_code
 from torch.profiler import ProfilerActivity, profile
 
 from tests.compile.support import compiled, count
@@ -89,7 +89,8 @@ def test_log_of_the_output_code() -> None:
 
 
 def test_reason_of_what_runs_eagerly(caplog: pytest.LogCaptureFixture) -> None:
-    with fallback_mode("quiet"), caplog.at_level(logging.INFO, logger="torch_webgpu.inductor"):
+    # A graph of the cache is not printed again.
+    with fresh_cache(), fallback_mode("quiet"), caplog.at_level(logging.INFO, logger="torch_webgpu.inductor"):
         compiled(lambda x: torch.view_as_real(x * 2))(torch.ones(4, dtype=torch.complex64, device=DEVICE))
     assert any("runs eagerly" in record.getMessage() for record in caplog.records)
 
