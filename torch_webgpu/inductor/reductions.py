@@ -8,8 +8,9 @@ import torch
 from torch._inductor.codegen.common import IndentedBuffer
 
 from torch_webgpu.inductor import across, launch
-from torch_webgpu.inductor.kept import KeptRows
-from torch_webgpu.inductor.rows import Loop, Pass
+from torch_webgpu.inductor.blocks import Blocks
+from torch_webgpu.inductor.loops import Loop
+from torch_webgpu.inductor.rows import Pass
 from torch_webgpu.inductor.types import COMPUTE, wgsl_type
 from torch_webgpu.inductor.values import as_compute
 
@@ -38,7 +39,7 @@ _MOMENTS = {
 }
 
 
-class Reductions(KeptRows):
+class Reductions(Blocks):
     def init_reductions(self) -> None:
         self.init_rows()
         self.uses_subgroups = False

@@ -15,27 +15,16 @@ from typing import Any
 
 import sympy
 from torch._inductor.codegen.common import IndentedBuffer
-from torch._inductor.codegen.simd import SIMDKernel
 from torch._inductor.virtualized import V
 from torch.utils._sympy.functions import FloorDiv, Max
 from torch.utils._sympy.symbol import SymT, free_symbol_is_type
 
 from torch_webgpu.inductor import launch
+from torch_webgpu.inductor.loops import Loop, Loops
 
 DEFINITION = re.compile(r"(?:let|var) (\w+)(?:: [^=]+)? = (.*);$")
 _NAMES = re.compile(r"(?<![\w.])[a-zA-Z_]\w*\b(?!\s*\()")  # of variables: neither functions nor members
 _WORDS = frozenset(("i32", "u32", "f32", "bool", "true", "false"))
-
-
-@dataclasses.dataclass
-class Loop:
-    """What runs for the elements of a tree: loads and stores of whole quads, and between them what each takes."""
-
-    tree: Any
-    declared: IndentedBuffer
-    loads: IndentedBuffer
-    body: IndentedBuffer
-    stores: IndentedBuffer
 
 
 @dataclasses.dataclass
@@ -58,11 +47,7 @@ def names_in(text: str) -> set[str]:
     return set(_NAMES.findall(text))
 
 
-# Without its types, which are those of Triton's kernels.
-_Kernel: Any = SIMDKernel
-
-
-class Rows(_Kernel):
+class Rows(Loops):
     def init_rows(self) -> None:
         self.by_lane = False
         self.in_step = False  # whether the lanes of a workgroup walk a row in step, as scans need
