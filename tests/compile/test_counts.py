@@ -47,6 +47,11 @@ def norm_and_rotary(x: Tensor, weight: Tensor, cos: Tensor, sin: Tensor) -> tupl
     return rotated(q, cos, sin), rotated(k, cos, sin)
 
 
+def biased_and_gelu(x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    y = F.linear(x, w, b)
+    return y, F.gelu(y.view(4, 4, 64))
+
+
 FUSED = [
     ("a chain of 100 adds", chain, (randn(1000), randn(1000)), 1),
     ("gelu(x * w + b)", lambda x, w, b: F.gelu(x * w + b), (randn(64, 96), randn(96), randn(96)), 1),
@@ -62,6 +67,7 @@ FUSED = [
     ("two products", lambda x, a, b: F.gelu(x @ a) @ b, (randn(16, 32), randn(32, 64), randn(64, 8)), 2),
     ("a chain behind a product", lambda x, w, b, r: F.gelu(x @ w + b) * 2 + r,
      (randn(16, 32), randn(32, 64), randn(64), randn(16, 64)), 1),
+    ("a sum behind a product, which is a result too", biased_and_gelu, (randn(16, 32), randn(64, 32), randn(64)), 1),
 ]  # fmt: skip
 
 

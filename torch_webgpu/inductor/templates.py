@@ -219,11 +219,11 @@ def product_template(a: Any, b: Any, loaded: tuple[Operand, Operand] | None = No
 
 
 def _added_product(original: Callable[..., Any], c: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-    """A product that is timed, or loads a cast operand, has its sum behind it."""
+    """A product that is timed, that further ops take, or that loads a cast operand, has its sum behind it."""
     if args or kwargs or not is_float(a, b, c) or is_summed_in_parts(a, b) or not fits_product(a, b):
         return original(c, a, b, *args, **kwargs)
     loaded = loaded_operands(a, b)
-    if loaded is None and not autotune.is_wanted():
+    if loaded is None and not is_worth_a_template(V.graph.current_node):
         return original(c, a, b, *args, **kwargs)
     return lowerings[aten.add](product_template(a, b, loaded), c)
 
