@@ -163,6 +163,21 @@ def attention_backward(
     return Workload(make, run, Work(7 * seen, 12 * size), work, share)
 
 
+def masked_attention(head: int, dtype: torch.dtype = torch.float32, dropout: float = 0) -> Workload:
+    """Forward and backward with a mask: what else a kernel has to hold beside its sums."""
+    whole = Work(7 * 8 * 1024 * 1024 * head)
+
+    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor, grad: torch.Tensor) -> Any:
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+        return torch.autograd.grad(out, (q, k, v), grad)
+
+    def make() -> Tensors:
+        q, k, v = (empty(1, 8, 1024, head, dtype=dtype).requires_grad_() for _ in range(3))
+        return q, k, v, empty(1024, 1024, dtype=dtype), empty(1, 8, 1024, head, dtype=dtype)
+
+    return Workload(make, run, whole, lambda launches: [whole] * len(launches))
+
+
 def attention_decode(
     head: int, dtype: torch.dtype = HALF, keys: int = 4096, group: int = 1, share: float = 0
 ) -> Workload:
@@ -220,6 +235,10 @@ TABLE: dict[str, Workload] = {
     **{f"linear_{m}_{x}_f16": product(m, 4096, 4096, x, HALF, 0.9) for m in (1, 4, 16) for x in ("nn", "nt")},
     **{f"attention_{head}": attention(head, share=0.75) for head in (64, 128)},
     **{f"attention_{head}_f16": attention(head, HALF, share=0.75) for head in (64, 128)},
+    **{f"masked_attention_{head}": masked_attention(head) for head in (64, 128)},
+    "masked_attention_128_dropout": masked_attention(128, dropout=0.1),
+    "masked_attention_128_bf16": masked_attention(128, torch.bfloat16),
+    "masked_attention_100": masked_attention(100),
     "attention_64_short": attention(64, queries=512, share=0.5),
     "attention_64_whole": attention(64, causal=False, share=0.75),
     **{f"attention_backward_{head}": attention_backward(head, share=0.75) for head in (64, 128)},

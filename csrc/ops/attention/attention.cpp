@@ -63,7 +63,7 @@ void write_float(uint32_t* words, double value) { write_scalar(words, Compute::f
 
 }  // namespace
 
-bool exchanges_by_subgroup() { return target().subgroup == 8; }
+bool exchanges_by_subgroup() { return target().software && target().subgroup == 8; }
 
 Attention::Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, double dropout,
                      bool causal, std::optional<double> scale)

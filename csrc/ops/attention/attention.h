@@ -73,6 +73,7 @@ struct Attention {
   int64_t strips_of(AttentionKind kind) const;
 
  private:
+  Block block_by_lanes(AttentionKind kind) const;
   int64_t blocks_of(AttentionKind kind, int64_t rows) const;
   int64_t query_blocks() const { return (queries + query_block - 1) / query_block; }
   int64_t key_blocks() const { return (keys + key_block - 1) / key_block; }
@@ -82,7 +83,7 @@ struct Attention {
 
 // Whether rows are of whole quads that lie side by side, as AttentionSpec::quads.
 bool are_of_quads(at::TensorList tensors);
-// Whether lanes exchange through subgroups of eight.
+// Whether lanes exchange through subgroups of eight, as suits software adapters alone.
 bool exchanges_by_subgroup();
 
 // For tests: GPUs take this kernel wherever it can compute the call. An empty name leaves the choice.
