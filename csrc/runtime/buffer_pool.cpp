@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 
 #include "runtime/error.h"
 #include "runtime/stream.h"
@@ -233,16 +232,15 @@ void BufferPool::trim() {
       unused.insert(unused.end(), free.begin(), free.end());
       free.clear();
     }
-    for (auto& free : free_in_segments_) {
-      const auto first = std::stable_partition(free.begin(), free.end(),
-                                               [](const Buffer* buffer) { return buffer->segment->live > 0; });
-      unused.insert(unused.end(), first, free.end());
-      free.erase(first, free.end());
+    const auto take = [&](Buffer* buffer) {
+      if (buffer->segment->live == 0) unused.push_back(buffer);
+      return buffer->segment->live == 0;
+    };
+    for (auto& free : free_in_segments_) std::erase_if(free, take);
+    for (auto& segment : segments_) {
+      if (segment->live == 0) empty.push_back(std::move(segment));
     }
-    const auto first = std::stable_partition(segments_.begin(), segments_.end(),
-                                             [](const auto& segment) { return segment->live > 0; });
-    std::move(first, segments_.end(), std::back_inserter(empty));
-    segments_.erase(first, segments_.end());
+    std::erase(segments_, nullptr);
   }
   std::vector<WGPUBuffer> handles;
   handles.reserve(unused.size());

@@ -163,6 +163,7 @@ void adam(at::TensorList params, at::TensorList gradients, at::TensorList first,
   step.set_rate(rate);
   step.set_scale(scale, found);
   std::vector<Parameter> parameters;
+  parameters.reserve(params.size());
   for (size_t i = 0; i < params.size(); ++i) {
     parameters.push_back({params[i], gradients[i], first[i], second[i], amsgrad ? most[i] : at::Tensor(), steps[i]});
   }
@@ -183,6 +184,7 @@ void sgd(at::TensorList params, at::TensorList gradients, at::TensorList momenta
   step.set_rate(rate);
   step.set_scale(scale, found);
   std::vector<Parameter> parameters;
+  parameters.reserve(params.size());
   for (size_t i = 0; i < params.size(); ++i) {
     const at::Tensor buffer = momentum != 0 ? at_or_none(momenta, i) : at::Tensor();
     parameters.push_back({params[i], gradients[i], buffer, {}, {}, {}});
@@ -198,6 +200,7 @@ void adagrad(at::TensorList params, at::TensorList gradients, at::TensorList sum
   step.set_rate(rate);
   step.set_scale(scale, found);
   std::vector<Parameter> parameters;
+  parameters.reserve(params.size());
   for (size_t i = 0; i < params.size(); ++i) {
     parameters.push_back({params[i], gradients[i], sums[i], {}, {}, steps[i]});
   }
