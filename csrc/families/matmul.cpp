@@ -101,7 +101,8 @@ bool is_here(Where where) {
 }
 
 bool in_quads(const Operand& operand, int64_t batches) {
-  return operand.tensor->element_size() <= 4 && operand.tensor->storage_offset() % 4 == 0 &&
+  const auto bytes = operand.tensor->element_size();
+  return bytes >= 2 && bytes <= 4 && operand.tensor->storage_offset() % 4 == 0 &&
          (batches == 1 || operand.batch % 4 == 0);
 }
 

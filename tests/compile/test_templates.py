@@ -192,3 +192,10 @@ def test_layouts_of_convolutions(layout: str) -> None:
     for function in (lambda x, w, b: F.conv2d(x, w, b), lambda x, w, b: (F.conv2d(x + 1, w, b, padding=1) - 1).tanh()):
         actual = compiled(function)(moved, weight.to(DEVICE), bias.to(DEVICE))
         assert_same(actual, function(x, weight, bias), rtol=1e-4, atol=1e-4, strides=False)
+
+
+@pytest.mark.parametrize("rows", (1, 16, 64))
+def test_large_int8_weights(rows: int) -> None:
+    """The kernels of large products load quads of what has them."""
+    x, w, scale = randn(rows, 512) / 20, WEIGHTS["int8"](512, 1024), torch.rand(1024) / 40
+    check(lambda x, w, s: x @ (w.float() * s), x, w, scale, launches=1, rtol=1e-4, atol=1e-4)

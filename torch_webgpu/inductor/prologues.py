@@ -16,8 +16,6 @@ from torch._inductor import ir
 from torch._inductor.lowering import lowerings
 from torch._inductor.virtualized import V
 
-from torch_webgpu.inductor import launch
-
 aten = torch.ops.aten
 CAST = torch.ops.prims.convert_element_type.default
 
@@ -67,8 +65,6 @@ def before_cast(node: Any, axis: int) -> Operand | None:
 def is_exact(node: torch.fx.Node) -> bool:
     """Whether a cast rounds nothing, on the device."""
     to, inner = node.meta["val"], cast(torch.fx.Node, node.args[0]).meta["val"]
-    if inner.dtype.itemsize == 1 and not launch.target()["software"]:
-        return False  # the tiles of GPUs load quads of floats
     return inner.dtype in _EXACT.get(to.dtype, ()) and inner.device.type == to.device.type == "webgpu"
 
 
