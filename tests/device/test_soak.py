@@ -20,7 +20,7 @@ SOAK = """
         gc.collect()
         torch.webgpu.synchronize()
         torch.webgpu.empty_cache()
-        return torch.webgpu.memory_allocated(), resident_mib()
+        return torch.webgpu.memory_allocated(), torch.webgpu.memory_reserved(), resident_mib()
 
     x, y = torch.ones(100, device="webgpu"), torch.ones(100, device="webgpu")
     draw = random.Random(0)
@@ -62,12 +62,12 @@ SOAK = """
     small_ops(20_000)
     allocations(20_000)
     training(20)
-    start, resident = settle()
+    start, start_reserved, resident = settle()
     steps = 500 if os.environ.get("TORCH_WEBGPU_SOAK") else 60
     for run, count in [(small_ops, 100_000)] * 3 + [(allocations, 10_000)] * 4 + [(training, steps)] * 4:
         run(count)
-        allocated, now = settle()
-        print(run.__name__, allocated - start, torch.webgpu.memory_reserved() - start, now - resident)
+        allocated, reserved, now = settle()
+        print(run.__name__, allocated - start, reserved - start_reserved, now - resident)
         resident = now
 """
 

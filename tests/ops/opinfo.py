@@ -132,7 +132,7 @@ def selected(op: OpInfo, where: tuple[Any, tuple[Any, ...], dict[str, Any]], res
     source, args, kwargs = where
     which, dim_at, keepdim_at = TIES[op.name]
     results = [result] if isinstance(result, torch.Tensor) else list(result)
-    if op.name == "msort" or source.dim() == 0:
+    if op.name == "msort" or source.dim() == 0 or len(results) <= which:  # values alone have a gradient
         return result
     dim = kwargs.get("dim", args[dim_at] if len(args) > dim_at else -1)
     kept = keepdim_at is None or kwargs.get("keepdim", len(args) > keepdim_at and args[keepdim_at])
