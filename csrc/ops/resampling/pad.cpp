@@ -65,37 +65,21 @@ void pad_backward(Mode mode, const at::Tensor& grad_output, at::IntArrayRef padd
 
 template <class Meta, Mode mode>
 struct Pad {
-  static at::Tensor functional(const at::Tensor& input, at::IntArrayRef padding) {
-    Structured<Meta> op(Form::functional);
+  static void run(Structured<Meta>& op, const at::Tensor& input, at::IntArrayRef padding) {
     op.meta(input, padding);
-    // PyTorch leaves it to each device whether the result is channels_last; on the CPU it is as the input.
-    op.outputs[0].unsafeGetTensorImpl()->empty_tensor_restride(input.suggest_memory_format());
+    if (op.form == Form::functional) {
+      // PyTorch leaves it to each device whether the result is channels_last; on the CPU it is as the input.
+      op.outputs[0].unsafeGetTensorImpl()->empty_tensor_restride(input.suggest_memory_format());
+    }
     pad(mode, input, padding, op.outputs[0]);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& input, at::IntArrayRef padding, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    op.meta(input, padding);
-    pad(mode, input, padding, out);
-    return out;
   }
 };
 
 template <class Meta, Mode mode>
 struct PadBackward {
-  static at::Tensor functional(const at::Tensor& grad, const at::Tensor& input, at::IntArrayRef padding) {
-    Structured<Meta> op(Form::functional);
+  static void run(Structured<Meta>& op, const at::Tensor& grad, const at::Tensor& input, at::IntArrayRef padding) {
     op.meta(grad, input, padding);
     pad_backward(mode, grad, padding, op.outputs[0]);
-    return std::move(op.outputs[0]);
-  }
-  static at::Tensor& out(const at::Tensor& grad, const at::Tensor& input, at::IntArrayRef padding, at::Tensor& out) {
-    Structured<Meta> op(Form::out);
-    op.outputs[0] = out;
-    op.meta(grad, input, padding);
-    pad_backward(mode, grad, padding, out);
-    return out;
   }
 };
 
@@ -149,12 +133,12 @@ struct PlainBackward {
   }
 };
 
-#define PAD(name, mode)                                                              \
-  native<&Pad<at::meta::structured_##name, mode>::functional, kAny>(library, #name); \
-  native<&Pad<at::meta::structured_##name, mode>::out, kAny>(library, #name ".out")
-#define PAD_BACKWARD(name, mode)                                                       \
-  native<&PadBackward<at::meta::structured_##name, mode>::functional>(library, #name); \
-  native<&PadBackward<at::meta::structured_##name, mode>::out>(library, #name ".grad_input")
+#define PAD(name, mode)                                                                     \
+  native<&Forms<Pad<at::meta::structured_##name, mode>>::functional, kAny>(library, #name); \
+  native<&Forms<Pad<at::meta::structured_##name, mode>>::out, kAny>(library, #name ".out")
+#define PAD_BACKWARD(name, mode)                                                              \
+  native<&Forms<PadBackward<at::meta::structured_##name, mode>>::functional>(library, #name); \
+  native<&Forms<PadBackward<at::meta::structured_##name, mode>>::out>(library, #name ".grad_input")
 #define PLAIN_BACKWARD(name, mode, padded)                          \
   native<&PlainBackward<mode, padded>::functional>(library, #name); \
   native<&PlainBackward<mode, padded>::out>(library, #name ".grad_input")
