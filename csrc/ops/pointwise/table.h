@@ -146,13 +146,13 @@ constexpr DtypeSet taken_by(uint16_t flags) {
 // The formula depends on an argument: `choose` takes them all and returns a row.
 #define CHOICE(name, overload, out_overload, choose)                                               \
   {                                                                                                \
-    using Op = FormsOf<at::meta::structured_##name##overload, Choice<choose>>;                       \
+    using Op = FormsOf<at::meta::structured_##name##overload, Choice<choose>>;                     \
     register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
   }
 // PyTorch's own implementation; `implementation` is what follows structured_ in its name.
 #define NATIVE(name, overload, out_overload, implementation)                                       \
   {                                                                                                \
-    using Op = FormsOf<at::native::structured_##implementation, Native>;                             \
+    using Op = FormsOf<at::native::structured_##implementation, Native>;                           \
     register_forms<Op>(library, #name, sizeof(#overload) > 1 ? &#overload[1] : "", #out_overload); \
   }
 #define STUB(stub, formula, flags, file)                                                               \
