@@ -247,6 +247,7 @@ class Printer {
   }
 
   void use_decode() {
+    source_.use("attention_tasks");
     source_.use("attention_staged");
     if (kind_ == AttentionKind::forward) {
       source_.use("attention_plain");
@@ -279,6 +280,7 @@ class Printer {
       source_.use("program");
       return;
     }
+    source_.use("attention_tasks");
     source_.use(scores_ ? "attention_flex" : "attention_plain");
     if (kernel_ == AttentionKernel::staged) {
       source_.use("attention_staged");

@@ -18,6 +18,7 @@ class Printer {
     const uint32_t keys = kernel_.keys(), team = kernel_.team, teams = kernel_.teams();
     // First products by key and lane, in rows that begin in different banks; then sums by team and element.
     line("var<workgroup> pool: array<f32, " + text(std::max(keys * (team + 1), teams * (width_ + team))) + ">;");
+    line("const WORKGROUP = " + number(DecodeAttention::kLanes) + ";");
     line("var<workgroup> weights: array<f32, " + text(teams) + ">;");
     line("var<workgroup> scores: array<f32, " + text(keys) + ">;");
     line("var<workgroup> tops: array<f32, 16>;");
@@ -38,12 +39,6 @@ class Printer {
     weigh();
     join();
     line("}");
-    line("}");
-    line("@compute @workgroup_size(" + text(DecodeAttention::kLanes) + ")");
-    line("fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,");
-    line("    @builtin(local_invocation_index) lane: u32) {");
-    line("  take_params();");
-    line("  for (var task = id.x; task < tasks(); task += count.x) { run(task, lane); }");
     line("}");
     return text_;
   }

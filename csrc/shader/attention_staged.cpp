@@ -41,12 +41,6 @@ class Printer {
       default: forward(); break;
     }
     line("}");
-    line("@compute @workgroup_size(" + text(kernel_.lanes()) + ")");
-    line("fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,");
-    line("    @builtin(local_invocation_index) lane: u32) {");
-    line("  take_params();");
-    line("  for (var task = id.x; task < tasks(); task += count.x) { run(task, lane); }");
-    line("}");
     return text_;
   }
 

@@ -30,16 +30,16 @@ class Printer {
     source_.print(std::string("fn beyond() -> f32 { return ") + (backward ? "0.0" : "-inf_f32()") + "; }\n");
     source_.use(backward ? "softmax_backward" : "softmax_forward");
     source_.use("exp_below");
-    const bool by_subgroup = target_.subgroup == target_.workgroup;
-    if (spec_.grouped && by_subgroup) source_.use_subgroups();
+    const bool by_subgroup = spec_.grouped && spec_.team == 0 && target_.subgroup == target_.workgroup;
+    if (by_subgroup) source_.use_subgroups();
     source_.use(!spec_.grouped   ? "softmax_lane"
-                : by_subgroup    ? "softmax_subgroup"
                 : spec_.team > 0 ? "softmax_team"
+                : by_subgroup    ? "softmax_subgroup"
                                  : "softmax_group");
     if (spec_.team > 0) source_.print("const TEAM = " + number(spec_.team) + ";\n");
     if (spec_.keep.blocks) {
       print_kept();
-    } else if (spec_.grouped && by_subgroup) {
+    } else if (by_subgroup) {
       source_.use("softmax_rows");
     }
     source_.print("const WORKGROUP = " + number(target_.workgroup) + ";\nconst LOG = " + (log ? "true" : "false") +

@@ -116,10 +116,3 @@ fn set_results(sums: ptr<function, Sums>, factors: Numbers, local: u32) {
   }
   settle();
 }
-
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
-    @builtin(local_invocation_index) local: u32) {
-  take_params();
-  for (var task = id.x; task < tasks(); task += count.x) { run(task, local); }
-}
