@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 namespace torch_webgpu {
@@ -39,6 +40,17 @@ uint64_t max_binding_bytes() {
     return most & ~(kWindowBytes - 1);
   }();
   return limit;
+}
+
+uint64_t most_flops() {
+  static const uint64_t most = [] {
+    if (const char* lower = std::getenv("TORCH_WEBGPU_TEST_FLOPS")) return uint64_t{std::strtoull(lower, nullptr, 10)};
+    const Device& device = runtime().device;
+    if (device.info.software) return std::numeric_limits<uint64_t>::max();
+    constexpr uint64_t kDiscrete = 200'000'000'000, kIntegrated = 40'000'000'000;
+    return device.info.type == "discrete" ? kDiscrete : kIntegrated;
+  }();
+  return most;
 }
 
 Chunks chunks_of(uint64_t steps, uint32_t workgroup) {

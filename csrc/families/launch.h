@@ -33,6 +33,9 @@ enum class Family : uint64_t {
 const Target& target();
 // The most that one binding holds. TORCH_WEBGPU_TEST_BINDING_BYTES lowers it, so that small tensors are split too.
 uint64_t max_binding_bytes();
+// The floating-point operations of the longest launch: about 0.1 s of a slow GPU of the adapter's type. Systems reset a
+// GPU that does not answer for a second or two. TORCH_WEBGPU_TEST_FLOPS lowers it for tests.
+uint64_t most_flops();
 
 // Splits `steps` over workgroups that each loop over a chunk: few fat ones on a software adapter, many on a GPU.
 struct Chunks {

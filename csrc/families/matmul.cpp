@@ -34,6 +34,7 @@ struct Problem {
   bool transposed = false;
 
   int64_t work() const { return rows * columns * depth * batches; }
+  uint64_t flops() const { return 2 * static_cast<uint64_t>(work()); }
 
   // The product of the transposed matrices, which is the transposed product.
   void transpose() {
@@ -353,6 +354,7 @@ void dispatch(Launch& launch, MatmulSpec& spec, const Problem& problem, const Ca
   launch.params[MatmulParams::kDepth] = static_cast<uint32_t>(problem.depth);
   launch.params[MatmulParams::kBatches] = static_cast<uint32_t>(problem.batches);
   set_key(launch, Family::matmul, spec);
+  launch.flops = problem.flops();
   launch.print = &print;
   runtime().stream.dispatch(launch);
 }
@@ -367,16 +369,14 @@ void multiply_nothing(const at::Tensor& out, const at::Tensor& c, const at::Scal
   out.mul_(beta);
 }
 
-// Halves the side along which the widest operand spans most memory, so that bindings can hold the parts.
+// Halves the side of an operand's dimension: the number `which` of out, a, b and c.
 void multiply_halves(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
-                     const at::Tensor& c, const at::Scalar& alpha, const at::Scalar& beta, const Epilogue* epilogue) {
+                     const at::Tensor& c, const at::Scalar& alpha, const at::Scalar& beta, const Epilogue* epilogue,
+                     size_t which, int64_t dim) {
   const at::Tensor operands[] = {out, a, b, c};
   enum Side { batches, rows, columns, depth };
   constexpr Side kRowSide[] = {rows, rows, depth, rows}, kColumnSide[] = {columns, depth, columns, columns};
-  const at::Tensor& large = widest(operands);
-  const auto which = static_cast<size_t>(&large - operands);
-  const int64_t dim = widest_dim(large);
-  if (dim < 0) throw_too_large(name, large);
+  const at::Tensor& large = operands[which];
   const auto side_of = [&](size_t operand, int64_t d) {
     const int64_t from_end = operands[operand].dim() - d;
     return from_end == 1 ? kColumnSide[operand] : from_end == 2 ? kRowSide[operand] : batches;
@@ -407,6 +407,17 @@ void multiply_halves(const char* name, const at::Tensor& out, const at::Tensor& 
   if (!exact) out.copy_(sum);
 }
 
+// Bindings cannot hold the operands: halves the side along which the widest one spans most memory.
+void multiply_in_windows(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                         const at::Tensor& c, const at::Scalar& alpha, const at::Scalar& beta,
+                         const Epilogue* epilogue) {
+  const at::Tensor operands[] = {out, a, b, c};
+  const at::Tensor& large = widest(operands);
+  const int64_t dim = widest_dim(large);
+  if (dim < 0) throw_too_large(name, large);
+  multiply_halves(name, out, a, b, c, alpha, beta, epilogue, static_cast<size_t>(&large - operands), dim);
+}
+
 }  // namespace
 
 void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c,
@@ -431,6 +442,12 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
   const bool is_one = !alpha.isBoolean() && alpha.equal(1);
   Problem problem{out.size(-2),           out.size(-1),         a.size(-1),          out.dim() > 2 ? out.size(0) : 1,
                   operand_of(out, false), operand_of(a, false), operand_of(b, true), operand_of(c, false)};
+  if (problem.flops() > most_flops() && out.numel() > 1) [[unlikely]] {
+    const auto sizes = out.sizes();
+    const int64_t longest = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
+    multiply_halves(name, out, a, b, c, alpha, beta, epilogue, 0, longest);
+    return;
+  }
   const Compute compute = compute_type(kernel_dtype(out.scalar_type(), name));
   const Candidate* candidate = &choose(problem, compute);
   if (const int64_t parts = parts_of(out, a); parts > 1 && !is_for_gpus_alone(candidate->kernel) && !epilogue &&
@@ -456,7 +473,7 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
   Part parts[4];
   for (uint32_t i = 0; i < operand_count; ++i) parts[i] = part_of(*operands[i]->tensor);
   if (!bind_parts(launch, {parts, operand_count})) {
-    multiply_halves(name, out, a, b, c, alpha, beta, epilogue);
+    multiply_in_windows(name, out, a, b, c, alpha, beta, epilogue);
     return;
   }
   for (uint32_t i = 0; i < operand_count; ++i) {

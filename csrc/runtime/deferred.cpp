@@ -23,13 +23,15 @@ void Stream::place(const std::shared_ptr<Kernel>& kernel, const DispatchView& di
     encode(*kernel, dispatch, Profile::recording(device_));
     return;
   }
-  const auto& [bindings, params, grid, param_words, windowed, reports, bytes] = dispatch;
+  const auto& [bindings, params, grid, param_words, windowed, reports, bytes, flops] = dispatch;
   put_aside(DeferredLaunch{kernel,
                            {bindings, bindings + kernel->signature.bindings},
                            {params, params + param_words},
                            {grid[0], grid[1], grid[2]},
                            windowed,
-                           reports});
+                           reports,
+                           bytes,
+                           flops});
 }
 
 void Stream::place_copy(const DeferredCopy& copy) { is_in_order() ? run(copy) : put_aside(copy); }
@@ -94,7 +96,7 @@ void Stream::run(const DeferredLaunch& launch) {
   }
   encode(*launch.kernel,
          {launch.bindings.data(), launch.params.data(), launch.grid, static_cast<uint32_t>(launch.params.size()),
-          launch.windowed, launch.reports, 0},
+          launch.windowed, launch.reports, launch.bytes, launch.flops},
          nullptr);
 }
 
@@ -108,7 +110,7 @@ void Stream::run(const DeferredCopy& copy) {
   } else {
     encode_copy(source.handle, from, target.handle, to, copy.size_bytes);
   }
-  if (++recorded_ >= batch_size_) submit();
+  if (batch_.add(copy.size_bytes, 0)) submit();
 }
 
 void Stream::run(const DeferredWrite& write) {

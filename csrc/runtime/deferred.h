@@ -16,6 +16,7 @@ struct DeferredLaunch {
   std::vector<uint32_t> params;
   uint32_t grid[3];
   bool windowed, reports;
+  uint64_t bytes, flops;
 };
 
 struct DeferredCopy {

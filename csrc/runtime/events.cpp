@@ -122,7 +122,7 @@ double Stream::elapsed_ms(Event& from, Event& to) {
   Buffer resolved;
   resolved.handle = resolved_;
   uint64_t ticks[33];
-  read_chunk(resolved, 0, reinterpret_cast<char*>(ticks), sizeof(ticks));
+  read_now(resolved, 0, ticks, sizeof(ticks));
   return static_cast<double>(static_cast<int64_t>(ticks[32] - ticks[0])) * tick_ns_ * 1e-6;
 }
 

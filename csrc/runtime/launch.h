@@ -23,7 +23,7 @@ struct DispatchView {
   const uint32_t* grid;
   uint32_t param_words;
   bool windowed, reports;
-  uint64_t bytes;
+  uint64_t bytes, flops;
 };
 
 struct Launch {
@@ -37,14 +37,15 @@ struct Launch {
   uint32_t uniforms = 1;
   uint32_t random_word = kNoWord;  // the parameter where seed and counter begin, two words each: a replay renews them
   uint32_t random_source = 0;      // whose: the generator's, or those that Tape::add_random() gave this number
-  uint64_t bytes = 0;              // that the operands span, for profiles; 0 if unknown
+  uint64_t bytes = 0;              // that the operands span; 0 if unknown
+  uint64_t flops = 0;              // floating-point operations, where they take longer than the bytes
   bool windowed = false;           // some binding has a size
   bool reports = false;            // binds status() and takes its reporter's number as the first parameter
   Binding bindings[kMaxBindings];
   uint32_t params[kTableWords];
 
   Signature signature() const { return {binding_count, read_only, uniforms}; }
-  DispatchView view() const { return {bindings, params, grid, param_words, windowed, reports, bytes}; }
+  DispatchView view() const { return {bindings, params, grid, param_words, windowed, reports, bytes, flops}; }
 
   Launch() {}  // leaves the arrays as they are: every op makes one
 };

@@ -19,15 +19,12 @@ namespace {
 constexpr uint64_t kSlotBytes = 256;  // the alignment every adapter accepts for a uniform binding
 constexpr uint32_t kSlots = 1024;
 constexpr uint64_t kParamBytes = uint64_t{kTableWords} * 4;
-constexpr uint64_t kReadbackBytes = uint64_t{32} << 20;
-constexpr uint64_t kUploadBytes = uint64_t{64} << 20;
+constexpr uint64_t kUploadBytes = uint64_t{32} << 20;  // of one write; two are under way
+constexpr uint64_t kMostStagedBytes = 2 * kUploadBytes;
 constexpr uint64_t kStagingOverhead = 2048;  // bytes of host memory that one small write takes
-constexpr uint64_t kStatusBytes = 32;
 constexpr uint64_t kInterruptNs = 100'000'000;
 
 std::atomic<void (*)()> interrupt{nullptr};
-
-uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // A dispatch may not write one part of a buffer and declare to read another.
 bool binds_parts_of_a_buffer(const Launch& launch) {
@@ -59,14 +56,14 @@ bool is_set(const char* variable) {
   return value && *value && std::strcmp(value, "0") != 0;
 }
 
+// A submit costs wgpu-native three times what it costs Dawn, and on software adapters it waits for the one before:
+// large batches.
+BatchLimit batch_limit(const Api& api) { return api.is_wgpu_native() ? BatchLimit(256, 256) : BatchLimit(8, 64); }
+
 }  // namespace
 
-// A submit costs wgpu-native three times what it costs Dawn, so it gets larger batches.
 Stream::Stream(Device& device, KernelCache& kernels)
-    : device_(device),
-      kernels_(kernels),
-      groups_(device, kernels),
-      batch_size_(device.api.is_wgpu_native() ? 256 : 64) {
+    : device_(device), kernels_(kernels), groups_(device, kernels), batch_(batch_limit(device.api)) {
   const Api& api = device_.api;
   sync_every_op_ = is_set("TORCH_WEBGPU_SYNC");
   params_.resize((kSlots * kSlotBytes + kParamBytes) / 4);
@@ -142,7 +139,7 @@ void Stream::prepare(const Launch& launch) {
 }
 
 void Stream::encode(const Kernel& kernel, const DispatchView& dispatch, Profile* profile) {
-  const auto& [bindings, params, grid, param_words, windowed, reports, bytes] = dispatch;
+  const auto& [bindings, params, grid, param_words, windowed, reports, bytes, flops] = dispatch;
   const uint32_t uniforms = kernel.signature.uniforms;
   const auto slots =
       static_cast<uint32_t>(std::max<uint64_t>(uniforms, (uint64_t{param_words} * 4 + kSlotBytes - 1) / kSlotBytes));
@@ -194,7 +191,7 @@ void Stream::encode(const Kernel& kernel, const DispatchView& dispatch, Profile*
   }
   next_slot_ += slots;
   recent_[stats_.dispatches++ % recent_.size()] = kernel.label;
-  if (++recorded_ >= batch_size_) submit();
+  if (batch_.add(bytes, flops)) submit();
 }
 
 // The next slots of the ring as `count` uniform bindings.
@@ -270,7 +267,8 @@ void Stream::replay(const Tape& tape, const Buffer* const* slots, const RandomSt
       words[3] = static_cast<uint32_t>(counter >> 32);
       params = renewed;
     }
-    place(step.kernel, {bindings, params, step.grid, step.param_words, step.windowed, step.reports, step.bytes});
+    place(step.kernel,
+          {bindings, params, step.grid, step.param_words, step.windowed, step.reports, step.bytes, step.flops});
     if (sync_every_op_) [[unlikely]]
       finish_op(*step.kernel->label);
   }
@@ -294,7 +292,8 @@ void Stream::submit() {
   api.CommandBufferRelease(commands);
   ++stats_.submits;
   if (valid) staged_bytes_ = 0;
-  recorded_ = next_slot_ = 0;
+  batch_.submitted();
+  next_slot_ = 0;
 }
 
 void Stream::copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,
@@ -315,7 +314,7 @@ void Stream::write(const Buffer& target, uint64_t offset, const void* data, uint
     tape->fail("it copies from the host");
   const auto* bytes = static_cast<const char*>(data);
   if (!is_in_order()) [[unlikely]] {
-    if (bytes_aside_ + size_bytes <= kUploadBytes)
+    if (bytes_aside_ + size_bytes <= kMostStagedBytes)
       return put_aside(DeferredWrite{&target, offset, {bytes, bytes + size_bytes}});
     settle();
   }
@@ -329,10 +328,14 @@ void Stream::write_now(const Buffer& target, uint64_t offset, const char* bytes,
     staged_bytes_ += size + kStagingOverhead;
   };
   const uint64_t whole = size_bytes & ~uint64_t{3};
+  std::shared_ptr<Event::Completion> before;
   for (uint64_t done = 0; done < whole; done += kUploadBytes) {
     if (done > 0) {  // the library stages each write; do not let it stage gigabytes
       submit_writes();
-      wait_for_queue();
+      const auto last = std::make_shared<Event::Completion>();
+      mark(last);
+      if (before) wait(before->future, before->done);
+      before = last;
     }
     put(done, bytes + done, std::min(kUploadBytes, whole - done));
   }
@@ -342,7 +345,7 @@ void Stream::write_now(const Buffer& target, uint64_t offset, const char* bytes,
     put(whole, &tail, sizeof(tail));
   }
   ++stats_.uploads;
-  if (staged_bytes_ > kUploadBytes) submit_writes();
+  if (staged_bytes_ > kMostStagedBytes) submit_writes();
 }
 
 // Writes go with the next batch; without one wgpu-native would keep them, and their copies, for ever.
@@ -353,98 +356,11 @@ void Stream::submit_writes() {
   staged_bytes_ = 0;
 }
 
-void Stream::read(const Buffer& source, uint64_t offset, void* data, uint64_t size_bytes) {
-  const std::lock_guard guard(mutex_);
-  if (auto* tape = recording()) [[unlikely]]
-    tape->fail("it copies to the host");
-  settle();
-  for (uint64_t done = 0; done < size_bytes; done += kReadbackBytes) {
-    const uint64_t chunk = std::min(kReadbackBytes, size_bytes - done);
-    read_chunk(source, offset + done, static_cast<char*>(data) + done, chunk);
-  }
-  ++stats_.readbacks;
-}
-
-void Stream::reserve_readback(uint64_t size_bytes) {
-  if (readback_size_ >= size_bytes) return;
-  if (readback_) device_.api.BufferRelease(readback_);
-  readback_size_ = std::max(uint64_t{1} << 16, BufferPool::rounded_size(size_bytes));
-  WGPUBufferDescriptor descriptor{};
-  descriptor.size = readback_size_;
-  descriptor.usage = WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst;
-  readback_ = device_.api.DeviceCreateBuffer(device_.handle, &descriptor);
-}
-
-void Stream::read_chunk(const Buffer& source, uint64_t offset, char* data, uint64_t size_bytes) {
-  device_.throw_if_lost();
-  const Api& api = device_.api;
-  const uint64_t words = round_up(size_bytes, 4);
-  const bool with_status = std::exchange(may_report_, false);
-  const uint64_t mapped_bytes = words + (with_status ? kStatusBytes : 0);
-  reserve_readback(mapped_bytes);
-  // Take the buffer for this thread: another thread may run while this one waits.
-  auto* const buffer = std::exchange(readback_, nullptr);
-  const uint64_t buffer_size = std::exchange(readback_size_, 0);
-  end_pass();
-  api.CommandEncoderCopyBufferToBuffer(encoder(), source.handle, source.offset + offset, buffer, 0, words);
-  if (with_status) {
-    api.CommandEncoderCopyBufferToBuffer(encoder(), status_.handle, 0, buffer, words, kStatusBytes);
-  }
-  submit();
-  struct Map {
-    bool done = false;
-    WGPUMapAsyncStatus status{};
-    std::string message;
-  };
-  const auto map = std::make_shared<Map>();
-  WGPUBufferMapCallbackInfo callback{};
-  callback.mode = WGPUCallbackMode_AllowProcessEvents;
-  callback.userdata1 = new std::shared_ptr<Map>(map);
-  callback.callback = [](WGPUMapAsyncStatus status, WGPUStringView message, void* data, void*) {
-    const std::unique_ptr<std::shared_ptr<Map>> map(static_cast<std::shared_ptr<Map>*>(data));
-    (*map)->status = status;
-    (*map)->message = to_string(message);
-    (*map)->done = true;
-  };
-  try {
-    wait(api.BufferMapAsync(buffer, WGPUMapMode_Read, 0, mapped_bytes, callback), map->done);
-  } catch (...) {
-    may_report_ |= with_status;
-    api.BufferRelease(buffer);
-    throw;
-  }
-  const bool mapped = map->status == WGPUMapAsyncStatus_Success;
-  uint32_t status[kStatusBytes / 4] = {};
-  if (mapped) {
-    const auto* bytes = static_cast<const char*>(api.BufferGetConstMappedRange(buffer, 0, mapped_bytes));
-    std::memcpy(data, bytes, size_bytes);
-    if (with_status) std::memcpy(status, bytes + words, kStatusBytes);
-    api.BufferUnmap(buffer);
-  }
-  if (mapped && readback_size_ < buffer_size) {
-    if (readback_) api.BufferRelease(readback_);
-    readback_ = buffer;
-    readback_size_ = buffer_size;
-  } else {
-    api.BufferRelease(buffer);
-  }
-  check();
-  if (!mapped) throw Error("webgpu: a readback failed: " + map->message);
-  if (with_status) check_status(status);
-}
-
 uint32_t Stream::reporter(const std::string* label) {
   const auto found = std::find(reporters_.begin(), reporters_.end(), label);
   const auto number = static_cast<uint32_t>(found - reporters_.begin());
   if (found == reporters_.end()) reporters_.push_back(label);
   return number;
-}
-
-// The status goes along with what is read anyway, and only if a launch could have written it.
-void Stream::read_status() {
-  if (!may_report_) return;
-  uint32_t word = 0;
-  read_chunk(status_, 0, reinterpret_cast<char*>(&word), sizeof(word));
 }
 
 void Stream::check_status(const uint32_t* words) {
@@ -483,6 +399,7 @@ void Stream::wait_for_queue(bool may_interrupt) {
   const auto now = std::make_shared<Event::Completion>();
   mark(now);
   may_interrupt ? wait(now->future, now->done) : void(device_.wait(now->future, now->done));
+  batch_.waited();
 }
 
 void Stream::set_interrupt(void (*check)()) { interrupt = check; }
@@ -495,6 +412,7 @@ void Stream::wait(WGPUFuture future, const bool& done) {
     const Unlocked unlocked(mutex_);
     check();
   }
+  batch_.waited();
 }
 
 // With the lock: wgpu-native ends the process when the device goes while another thread waits for it.

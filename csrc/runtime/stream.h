@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/batch.h"
 #include "runtime/bind_group_cache.h"
 #include "runtime/buffer_pool.h"
 #include "runtime/deferred.h"
@@ -18,6 +19,7 @@
 #include "runtime/event.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/launch.h"
+#include "runtime/readback.h"
 
 namespace torch_webgpu {
 
@@ -58,6 +60,7 @@ class Stream {
   // Where a kernel leaves the first index it finds out of range: {found, reporter, index (low, high), dimension, size}.
   // Whoever waits for the device next gets it as an IndexError.
   const Buffer& status() const { return status_; }
+  static constexpr uint64_t kStatusBytes = 32;
   bool is_idle();
 
   void record(Event& event);
@@ -122,8 +125,11 @@ class Stream {
   void check_status(const uint32_t* words);
   uint32_t reporter(const std::string* label);
   std::string recent_ops() const;
-  void reserve_readback(uint64_t size_bytes);
-  void read_chunk(const Buffer& source, uint64_t offset, char* data, uint64_t size_bytes);
+
+  // Copies to the host, in readback.cpp.
+  void read_now(const Buffer& source, uint64_t offset, void* data, uint64_t size_bytes);
+  Readback begin_readback(const Buffer& source, uint64_t offset, char* data, uint64_t size_bytes);
+  void finish(Readback& readback);
   int take_query();
   void write_timestamp(int query);
   void add_queries();
@@ -132,7 +138,7 @@ class Stream {
   KernelCache& kernels_;
   BindGroupCache groups_;
   std::mutex mutex_;
-  const uint32_t batch_size_;
+  BatchLimit batch_;
   bool sync_every_op_ = false, dry_ = false;
   StreamStats stats_;
   std::atomic<Tape*> tape_{nullptr};  // the tape that the thread `recorder_` records to
@@ -148,7 +154,7 @@ class Stream {
   WGPUComputePassEncoder pass_ = nullptr;
   uint64_t current_kernel_ = 0;  // its id
   WGPUBindGroup current_group_ = nullptr;
-  uint32_t recorded_ = 0, next_slot_ = 0;
+  uint32_t next_slot_ = 0;
   uint64_t staged_bytes_ = 0;                    // written since the last submit
   std::array<const std::string*, 16> recent_{};  // labels of the last dispatches, to name them in an error
 
@@ -163,8 +169,7 @@ class Stream {
 
   Buffer scratch_;  // takes copies of what a launch or a copy may not read where it lies; see segments.cpp
 
-  WGPUBuffer readback_ = nullptr;
-  uint64_t readback_size_ = 0;
+  std::vector<StagingBuffer> staging_;  // those that no readback has taken
 
   std::vector<WGPUQuerySet> queries_;  // each holds kQueries timestamps
   WGPUBuffer resolved_ = nullptr;

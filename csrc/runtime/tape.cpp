@@ -54,6 +54,7 @@ void Tape::add(const Launch& launch, std::shared_ptr<Kernel> kernel, const Buffe
   step.windowed = launch.windowed;
   step.reports = launch.reports;
   step.bytes = launch.bytes;
+  step.flops = launch.flops;
   for (uint32_t i = 0; i < launch.binding_count; ++i) {
     const auto& [buffer, window, size_bytes] = launch.bindings[i];
     if (buffer == &status) keep(status);

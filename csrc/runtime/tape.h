@@ -31,7 +31,7 @@ class Tape {
     uint32_t random_word, random_source;  // as in Launch
     uint32_t grid[3];
     bool windowed, reports;
-    uint64_t bytes;  // as in Launch
+    uint64_t bytes, flops;  // as in Launch
     uint64_t source_offset, target_offset, size_bytes;
   };
   struct SlotBinding {

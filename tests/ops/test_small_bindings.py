@@ -66,3 +66,23 @@ def test_the_limit_is_there() -> None:
     assert sizes == "1 4" and values == "2047.0 260064.0"
     assert "median: a tensor of 2097152 bytes takes more bindings than the adapter has" in refusal
     assert "maxStorageBufferBindingSize" in refusal
+
+
+def test_long_launches_are_split() -> None:
+    """A GPU that is busy for seconds is reset by its system."""
+    script = """
+        import torch
+
+        def dispatches(call):
+            before = torch.webgpu.memory_stats()["dispatches"]
+            call()
+            return torch.webgpu.memory_stats()["dispatches"] - before
+
+        a, b, c = torch.randn(96, 64), torch.randn(64, 160), torch.randn(160)
+        x, y, z = a.to("webgpu"), b.to("webgpu"), c.to("webgpu")
+        print(dispatches(lambda: x @ y), dispatches(lambda: torch.addmm(z, x, y)))
+        print(torch.allclose((x @ y).cpu(), a @ b, atol=1e-4))
+        print(torch.allclose(torch.addmm(z, x, y).cpu(), c + a @ b, atol=1e-4))
+    """
+    found = output_of(script, TORCH_WEBGPU_TEST_FLOPS=str(2 * 96 * 64 * 160 // 4))
+    assert found == ["4 4", "True", "True"]
