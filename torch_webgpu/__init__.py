@@ -32,7 +32,17 @@ def _register() -> None:
     """Makes ``webgpu`` a device of this process; opens no GPU library."""
     if hasattr(torch, "webgpu"):
         return
-    from torch_webgpu import coexistence, device, inductor, integrations, interchange, printing, recurrent
+    from torch_webgpu import (
+        coexistence,
+        device,
+        gradients,
+        inductor,
+        integrations,
+        interchange,
+        printing,
+        recurrent,
+        typed,
+    )
 
     _C.set_library_paths(*_library_paths())
     torch.utils.rename_privateuse1_backend("webgpu")
@@ -43,6 +53,8 @@ def _register() -> None:
     coexistence.install()
     interchange.install()
     recurrent.install()
+    gradients.install()
+    typed.install()
     integrations.install()
     if torch.distributed.is_available():
         torch.distributed.Backend.register_backend("webgpu", _process_group, extended_api=True, devices=["webgpu"])

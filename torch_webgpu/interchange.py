@@ -17,17 +17,17 @@ _HOST = (DLDeviceType.kDLCPU, 0)
 
 
 def _install_dlpack() -> None:
-    """DLPack shares memory that its consumer addresses, which WebGPU's buffers are not: they leave as copies in host
-    memory, when the caller allows a copy by `copy=True` or by asking for the CPU, and never silently."""
-    capsule_of, device_of = Tensor.__dlpack__, Tensor.__dlpack_device__
+    """DLPack shares memory that its consumer addresses, which WebGPU's buffers are not: a tensor leaves as a copy in
+    host memory, unless the caller forbids copies. Between PyTorch's own tensors it stays where it is, and is shared."""
+    capsule_of, device_of, tensor_of = Tensor.__dlpack__, Tensor.__dlpack_device__, torch.utils.dlpack.from_dlpack
 
     @functools.wraps(capsule_of)
     def to_capsule(self: Tensor, **options: Any) -> Any:
         if self.device.type == "webgpu":
-            allowed = options.get("copy") or (options.get("dl_device") == _HOST and options.get("copy") is None)
-            if not allowed:
+            if options.get("copy") is False or options.get("dl_device") not in (None, _HOST):
                 raise BufferError(
-                    "webgpu: DLPack can take a tensor only as a copy: pass copy=True, or call .cpu() first"
+                    "webgpu: other libraries cannot address the device's memory, so DLPack takes a tensor as a copy in "
+                    "the host's: pass copy=None or copy=True, and no other device"
                 )
             options.update(copy=None, dl_device=None, stream=None)
             self = self.cpu()
@@ -41,8 +41,16 @@ def _install_dlpack() -> None:
             return _HOST
         return device_of(self)
 
+    @functools.wraps(tensor_of)
+    def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+        stays = device is None or torch.device(device).type == "webgpu"
+        if stays and isinstance(ext_tensor, Tensor) and ext_tensor.device.type == "webgpu":
+            return tensor_of(capsule_of(ext_tensor, copy=copy)).to(device)
+        return tensor_of(ext_tensor, device=device, copy=copy)
+
     Tensor.__dlpack__ = to_capsule  # type: ignore[method-assign]
     Tensor.__dlpack_device__ = to_device  # type: ignore[method-assign]
+    torch.from_dlpack = torch.utils.dlpack.from_dlpack = from_dlpack
 
 
 def _install_trace_check() -> None:

@@ -61,6 +61,34 @@ def training() -> Any:
 
 
 @step
+def zero_grad() -> Any:
+    net, results = model(), []
+    for zeroed in (torch.optim.SGD(net.parameters()), torch.optim.Adam(net.parameters(), foreach=True), net):
+        for to_none in (False, True):
+            net(torch.ones(3, 4)).sum().backward()
+            zeroed.zero_grad(set_to_none=to_none)
+            results.append([parameter.grad is None or parameter.grad.tolist() for parameter in net.parameters()])
+    return results
+
+
+@step
+def default_tensor_types() -> Any:
+    torch.set_default_tensor_type(torch.DoubleTensor)
+    made = torch.ones(1)
+    torch.set_default_tensor_type("torch.FloatTensor")
+    return made.type(), torch.ones(1).type()
+
+
+@step
+def dlpack() -> Any:
+    x = torch.arange(3.0)
+    torch.from_dlpack(x).add_(1)
+    torch.from_dlpack(x, copy=True).add_(1)
+    torch.from_dlpack(torch.utils.dlpack.to_dlpack(x)).add_(1)
+    return x.tolist(), [int(number) for number in x.__dlpack_device__()]
+
+
+@step
 def autocast() -> Any:
     with torch.autocast("cpu"):
         return str(model()(torch.ones(3, 4)).dtype), torch.is_autocast_enabled("cpu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -51,24 +52,61 @@ def test_data_loader_pins(workers: int) -> None:
     assert rows.tolist() == data.tensors[0].tolist()
 
 
-def test_dlpack_copies_to_the_host() -> None:
-    """DLPack shares memory that its consumer can address, which WebGPU's is not: only a copy can leave the device."""
-    tensor = torch.arange(6.0, device=DEVICE).view(2, 3)
-    host = torch.from_dlpack(tensor, device="cpu", copy=True)
-    assert host.device.type == "cpu"
-    assert host.tolist() == tensor.tolist()
-    array = numpy.from_dlpack(tensor, device="cpu", copy=True)
-    assert array.tolist() == tensor.tolist()
-    with pytest.raises(BufferError, match="copy"):
-        tensor.__dlpack__()
-    with pytest.raises(BufferError, match="copy"):
-        numpy.from_dlpack(tensor)
+TO_THE_HOST: dict[str, Callable[[Tensor], Any]] = {
+    "torch": lambda x: torch.from_dlpack(x, device="cpu"),
+    "torch, copy": lambda x: torch.from_dlpack(x, device="cpu", copy=True),
+    "numpy": lambda x: numpy.from_dlpack(x),
+    "numpy, copy": lambda x: numpy.from_dlpack(x, copy=True),
+    "numpy, device": lambda x: numpy.from_dlpack(x, device="cpu"),
+    "capsule": lambda x: torch.from_dlpack(x.__dlpack__()),
+    "capsule of the first protocol": lambda x: torch.from_dlpack(x.__dlpack__(stream=None)),
+}
+
+
+@pytest.mark.parametrize("way", TO_THE_HOST)
+def test_dlpack_copies_to_the_host(way: str) -> None:
+    """DLPack shares memory that its consumer can address, which WebGPU's is not: a copy leaves the device."""
+    for source in (torch.arange(6.0).view(2, 3), torch.arange(6).view(2, 3).t()[1:], torch.tensor(2.5)):
+        host = TO_THE_HOST[way](source.to(DEVICE))
+        assert isinstance(host, numpy.ndarray) or host.device.type == "cpu"
+        assert host.tolist() == source.tolist()
+
+
+def test_dlpack_refuses_what_is_no_copy() -> None:
+    tensor = torch.ones(2, device=DEVICE)
+    for call in (
+        lambda: tensor.__dlpack__(copy=False),
+        lambda: tensor.__dlpack__(dl_device=tensor.__dlpack_device__()),
+        lambda: numpy.from_dlpack(tensor, copy=False),
+    ):
+        with pytest.raises(BufferError, match="copy=None or copy=True"):
+            call()
+    with pytest.raises(ValueError, match="without copying"):
+        torch.from_dlpack(tensor, device="cpu", copy=False)
+    with pytest.raises(BufferError, match="require gradient"):
+        numpy.from_dlpack(tensor.requires_grad_())
+
+
+def test_dlpack_within_the_device_shares() -> None:
+    tensor = torch.arange(6.0, device=DEVICE).view(2, 3).t()
+    for shared in (
+        torch.from_dlpack(tensor),
+        torch.from_dlpack(tensor, device=DEVICE, copy=False),
+        torch.from_dlpack(torch.utils.dlpack.to_dlpack(tensor)),
+    ):
+        assert shared.stride() == tensor.stride()
+        shared.add_(1)
+    assert tensor.tolist() == [[3.0, 6.0], [4.0, 7.0], [5.0, 8.0]]
+    torch.from_dlpack(tensor, copy=True).zero_()
+    assert tensor[0].tolist() == [3.0, 6.0]
 
 
 def test_dlpack_brings_to_the_device() -> None:
-    array = numpy.arange(6, dtype=numpy.float32)
-    assert torch.from_dlpack(array).to(DEVICE).tolist() == array.tolist()
-    assert torch.from_dlpack(array, device=DEVICE, copy=True).device.type == DEVICE
+    for array in (numpy.arange(6, dtype=numpy.float32), numpy.arange(6.0).reshape(2, 3).T, torch.arange(3)):
+        for copy_of in (None, True):
+            moved = torch.from_dlpack(array, device=DEVICE, copy=copy_of)
+            assert moved.device.type == DEVICE
+            assert moved.tolist() == array.tolist()
 
 
 @pytest.mark.parametrize("make", [torch.asarray, torch.as_tensor, torch.tensor], ids=lambda make: make.__name__)

@@ -96,6 +96,30 @@ def test_typed_names(name: str) -> None:
     assert kind().numel() == 0
 
 
+@pytest.mark.filterwarnings("ignore:torch.set_default_tensor_type")
+def test_default_tensor_type() -> None:
+    """As torch.cuda.FloatTensor: new tensors are of its dtype, on its device, until another type is the default."""
+    try:
+        for name, dtype in (("FloatTensor", torch.float32), ("HalfTensor", torch.float16)):
+            for kind in (f"torch.webgpu.{name}", getattr(torch.webgpu, name)):
+                torch.set_default_tensor_type(kind)
+                for made in (torch.ones(2), torch.tensor([1.5]), torch.rand(2), torch.nn.Linear(1, 1).weight):
+                    assert (made.dtype, made.device.type) == (dtype, DEVICE)
+        with pytest.raises(TypeError, match="only floating-point types"):
+            torch.set_default_tensor_type(torch.webgpu.LongTensor)
+    finally:
+        torch.set_default_tensor_type(torch.FloatTensor)
+    assert (torch.ones(2).dtype, torch.ones(2).device.type) == (torch.float32, "cpu")
+    torch.set_default_device(DEVICE)
+    try:
+        with pytest.raises(TypeError, match="only floating-point types"):
+            torch.set_default_tensor_type(torch.webgpu.LongTensor)
+        torch.set_default_tensor_type(torch.FloatTensor)
+        assert torch.ones(2).device.type == DEVICE, "set_default_device is not undone by another call's reset"
+    finally:
+        torch.set_default_device(None)
+
+
 def test_no_name_for_what_the_device_has_not() -> None:
     assert not hasattr(torch.webgpu, "DoubleTensor")
     assert not hasattr(torch.webgpu, "NoTensor")

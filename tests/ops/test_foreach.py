@@ -146,7 +146,9 @@ def parameters(count: int = 100) -> list[nn.Parameter]:
 STEPS: dict[str, tuple[Callable[[list[nn.Parameter]], Callable[[], Any]], int]] = {
     "zero_": (lambda p: lambda: torch._foreach_zero_(p), 1),
     "lerp_": (lambda p: lambda: torch._foreach_lerp_(p, [x.grad for x in p], 0.1), 12),
-    "zero_grad": (lambda p: lambda: torch.optim.SGD(p, 0.1, foreach=True).zero_grad(set_to_none=False), 1),
+    "zero_grad": (lambda p: lambda: torch.optim.SGD(p, 0.1).zero_grad(set_to_none=False), 1),
+    "zero_grad, fused": (lambda p: lambda: torch.optim.Adam(p, fused=True).zero_grad(set_to_none=False), 1),
+    "zero_grad of a module": (lambda p: lambda: nn.ParameterList(p).zero_grad(set_to_none=False), 1),
     "clip_grad_norm_": (lambda p: lambda: nn.utils.clip_grad_norm_(p, 1.0), 30),
     "SGD": (lambda p: torch.optim.SGD(p, 0.1).step, 12),
     "SGD, momentum": (lambda p: torch.optim.SGD(p, 0.1, momentum=0.9).step, 14),
@@ -173,6 +175,60 @@ def test_dispatches(name: str) -> None:
     after = torch.webgpu.memory_stats()
     used = after["dispatches"] - before["dispatches"]
     assert used <= most, f"{used} dispatches, more than {most}"
+
+
+class Mine(torch.optim.Optimizer):
+    """Somebody's own, which knows nothing of foreach."""
+
+    def __init__(self, given: Any) -> None:
+        super().__init__(given, {"rate": 0.1})
+
+
+ZEROED: dict[str, Callable[[list[nn.Parameter]], Any]] = {
+    "optimizer": lambda p: torch.optim.AdamW([{"params": p[:3]}, {"params": p[3:], "lr": 0.1}]),
+    "one at a time": lambda p: torch.optim.SGD(p, foreach=False),
+    "of one's own": Mine,
+    "module": lambda p: nn.ParameterList(p),
+}
+
+
+@pytest.mark.parametrize("name", ZEROED)
+def test_gradients_set_to_zero(name: str) -> None:
+    """Gradients stay the tensors they are, become zeros without a history, and None stays None."""
+
+    def zeroed(device: str) -> Tensors:
+        shapes = ((4, 5), (7,), (3, 2), (), (0, 3), (2, 3, 4, 4), (6,))
+        given = [nn.Parameter(torch.ones(shape, device=device)) for shape in shapes]
+        given += [nn.Parameter(torch.ones(3, dtype=torch.float16, device=device))]
+        for parameter in given:
+            parameter.grad = torch.ones_like(parameter)
+        given[0].grad = (given[0] * 2).clone()
+        given[1].grad.requires_grad_()
+        given[2].grad = given[2].grad.to_sparse()
+        given[5].grad = given[5].grad.to(memory_format=torch.channels_last)
+        given[6].grad = None
+        before = [parameter.grad for parameter in given]
+        ZEROED[name](given).zero_grad(set_to_none=False)
+        assert all(parameter.grad is grad for parameter, grad in zip(given, before, strict=True))
+        present = [grad for grad in before if grad is not None]
+        assert len(present) == len(given) - 1
+        assert not any(grad.requires_grad for grad in present)
+        return [grad.to_dense() for grad in present]
+
+    with on_device(waits=1):  # to_sparse() counts
+        there = zeroed(DEVICE)
+    assert_same(there, zeroed("cpu"))
+
+
+def test_foreach_false_takes_them_one_by_one() -> None:
+    given = parameters(5)
+    with on_device(dispatches=5):
+        torch.optim.SGD(given, foreach=False).zero_grad(set_to_none=False)
+    mixed = [*given, nn.Parameter(torch.ones(2))]
+    mixed[-1].grad = torch.ones(2)
+    with on_device(dispatches=5):
+        torch.optim.SGD(mixed).zero_grad(set_to_none=False)
+    assert [parameter.grad.count_nonzero().item() for parameter in mixed] == [0] * 6
 
 
 @pytest.mark.parametrize("make", (torch.optim.SGD, torch.optim.AdamW))

@@ -64,6 +64,25 @@ def test_histc(dtype: torch.dtype) -> None:
             assert_same(actual, torch.histc(one, **kwargs), f"histc {one.shape} {kwargs}")
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=name_of)
+def test_histc_between_the_ends_of_the_values(dtype: torch.dtype) -> None:
+    tensor = make((40, 25), dtype, 0, (-3, 5))
+    for one in (tensor, tensor[1::2, 3:], torch.full((3,), 2.5, dtype=dtype), tensor[:0]):
+        for bounds in ((), (0, 0), (2, 2)):
+            actual = run_on_device(torch.histc, to_device(one), 7, *bounds, waits=int(one.numel() > 0))
+            assert_same(actual, torch.histc(one, 7, *bounds), f"histc {one.shape} {bounds}")
+
+
+def test_histc_refusals() -> None:
+    tensors = (torch.tensor([1.0, torch.inf]), torch.ones(2), torch.tensor([]))
+    for tensor in tensors:
+        for args in ((), (0,), (3, 2, 1), (3, 0, torch.inf)):
+            refused = outcome(torch.histc, tensor, *args)[1]
+            assert_same_error(outcome(torch.histc, to_device(tensor), *args)[1], refused, f"histc {tensor} {args}")
+    for tensor in (torch.tensor([1.0, torch.nan]), torch.tensor([True])):
+        assert isinstance(outcome(torch.histc, to_device(tensor))[1], RuntimeError)
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8], ids=name_of)
 def test_histc_of_integers(dtype: torch.dtype) -> None:
     """As on CUDA; the CPU refuses them."""

@@ -105,13 +105,23 @@ void outer_edges(const at::Tensor& input, const int64_t count, std::vector<doubl
   }
 }
 
+// The bounds that histc counts between. PyTorch's function would read the two ends of the values one by one.
+std::pair<double, double> bounds_of(const at::Tensor& self, double low, double high) {
+  if (low != high || self.numel() == 0 || !at::isFloatingType(self.scalar_type())) return {low, high};
+  const auto [least, largest] = range_of(self, {});
+  low = least.item<double>();
+  high = largest.item<double>();
+  return low == high ? std::pair(low - 1, high + 1) : std::pair(low, high);
+}
+
 // Integers, which CUDA counts and the CPU refuses: models with experts count their tokens so.
 at::Tensor& histc_out(const at::Tensor& self, int64_t bins, const at::Scalar& low, const at::Scalar& high,
                       at::Tensor& out) {
-  if (!at::isIntegralType(self.scalar_type(), /*includeBool=*/false)) {
-    return at::native::histogram_histc_out(self, bins, low, high, out);
-  }
-  const at::Tensor counts = at::native::histogram_histc(self.to(at::kFloat), bins, low, high);
+  const bool is_integer = at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+  const at::Tensor input = is_integer ? self.to(at::kFloat) : self;
+  const auto [from, to] = bounds_of(input, low.toDouble(), high.toDouble());
+  if (!is_integer) return at::native::histogram_histc_out(input, bins, from, to, out);
+  const at::Tensor counts = at::native::histogram_histc(input, bins, from, to);
   at::native::resize_output(out, counts.sizes());
   return out.copy_(counts);
 }
