@@ -108,24 +108,33 @@ class WebGPUKernel(Scans):
 
     def finalize_indexing(self, indices: Any) -> None:
         """Decides, before the body is printed, whether elements are taken by four."""
-        tree = self.range_trees[0]
-        if self.features.is_reduction():
-            tree = self.row
+        indices = [self.simplify_indexing(index) for index in indices]
+        is_reduction = self.features.is_reduction()
+        self._take_quads_of(self.range_trees[0])
+        if is_reduction:
             self.decide_rows(indices)
-        self.quad_tree = tree
-        self.quad_tail = not V.graph.sizevars.statically_known_multiple_of(tree.numel, 4)
-        if self.in_step or "run" not in [self.classify(self.simplify_indexing(index)) for index in indices]:
+            self.decide_columns(indices)
+        if is_reduction and not self.by_columns:
+            self._take_quads_of(self.row)
+        if self.in_step or "run" not in map(self.classify, indices):
             self.quad_tree = None
         # Where a mask is off, nothing looks at what is read beside a tensor.
         self.reads_masked_quads = 0 < self.features.op_counts()["masked"] <= 3
-        if self.features.is_reduction():
-            self.decide_registers([self.classify(self.simplify_indexing(index)) for index in indices])
-        elif self.quad_tree is not None and self.in_pairs():
+        if is_reduction and not self.by_columns:
+            self.decide_registers([self.classify(index) for index in indices])
+        elif not is_reduction and self.quad_tree is not None and self.in_pairs():
             self.block = 2
+
+    def _take_quads_of(self, tree: Any) -> None:
+        self.quad_tree = tree
+        self.quad_tail = not V.graph.sizevars.statically_known_multiple_of(tree.numel, 4)
 
     def in_pairs(self) -> bool:
         """Two quads at a time: a software adapter works on one while it waits for the steps of the other's formula."""
-        return bool(launch.target()["software"]) and any(map(self.features.contains_op, STEPS))
+        return bool(launch.target()["software"]) and self.has_steps()
+
+    def has_steps(self) -> bool:
+        return any(map(self.features.contains_op, STEPS))
 
     def classify(self, index: sympy.Expr) -> str:
         """Along a quad an index is a run of four neighbours, a splat, or neither: element."""
@@ -190,7 +199,7 @@ class WebGPUKernel(Scans):
         index = self.prepare_indexing(index)
         text = self.index_to_str(index)
         value_dtype = torch.float32 if dtype.is_floating_point else dtype
-        where = self.loads
+        is_outside = self.inside_reduction and not self.mask_depth and self.is_outside_row(index)
         if self.quad_tree is not None and self.in_quads():
             if kind == "run":
                 binding.load_quads = True
@@ -199,44 +208,54 @@ class WebGPUKernel(Scans):
                 four, load = self._quad_type(compute), f"load4_{binding.name}({text})"
                 read = "vec2<u32>({0}.lo[j], {0}.hi[j])" if compute == "i64" else "{0}[j]"
                 shared = self.shared_quad(index, load, four)
-                text = read.format(shared) if shared else self._read_of_quad(load, four, read)
-                return self.cse.generate(self.loads, text, dtype=value_dtype, shape=())
-            if kind == "splat" and self.block == 1:
-                where = self.quad_loads
-            elif kind == "splat" and not (self.inside_reduction and self.is_outside_row(index)):
+                text = read.format(shared) if shared else self._read_of_quad(load, four, read, is_outside)
+                return self._loaded(text, value_dtype, is_outside)
+            if kind == "splat" and (self.by_columns or not is_outside):
                 binding.loads = True
-                text = self._read_of_quad(f"load_{binding.name}({text})", wgsl_type(compute), "{0}")
-                return self.cse.generate(self.loads, text, dtype=value_dtype, shape=())
+                text = self._read_of_quad(f"load_{binding.name}({text})", wgsl_type(compute), "{0}", is_outside)
+                return self._loaded(text, value_dtype, is_outside)
         binding.loads = True
-        if self.inside_reduction and not self.mask_depth and self.is_outside_row(index):
-            where = self.before_row
-            value = self.cse.generate(where, f"load_{binding.name}({text})", dtype=value_dtype, shape=())
+        return self._loaded(f"load_{binding.name}({text})", value_dtype, is_outside)
+
+    def _loaded(self, text: str, dtype: torch.dtype, is_outside: bool) -> Any:
+        """A value of a row, or of an element."""
+        value = self.cse.generate(self.before_row if is_outside else self.loads, text, dtype=dtype, shape=())
+        if is_outside:
             self.outside.add(value)
-            return value
-        return self.cse.generate(where, f"load_{binding.name}({text})", dtype=value_dtype, shape=())
+        return value
 
     def in_quads(self) -> bool:
         """Whether what is printed now runs for each element of a quad."""
-        return self.inside_reduction or not self.features.is_reduction()
+        return self.inside_reduction or self.by_columns or not self.features.is_reduction()
 
     def _quad_type(self, compute: str) -> str:
         return "Quad_i64" if compute == "i64" else f"vec4<{compute}>"
 
-    def _read_of_quad(self, load: str, kind: str, read: str) -> str:
+    def _read_of_quad(self, load: str, kind: str, read: str, is_outside: bool = False) -> str:
         """An element of what is loaded once for a quad. What an earlier pass loaded may still have a name."""
         name, walk = self.quads.get(load, ("", -1))
         if walk != self.walk and not self.cse.contains(read.format(name)):
-            name = self._of_block(f"q{next(self.serial)}", kind)
+            name = f"q{next(self.serial)}"
+            if is_outside:
+                self.front.writeline(f"let {name} = {load};")
+            else:
+                let = "let " if self.is_alone else ""
+                name = self._of_block(name, kind)
+                self.around.loads.writeline(f"{let}{name} = {load};")
             self.quads[load] = (name, self.walk)
-            self.quad_loads.writeline(f"{'let ' if self.block == 1 else ''}{name} = {load};")
         return read.format(name)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether a quad, or an element, is not one of a block that is taken together."""
+        return self.block == 1 or self.is_once_for_columns
 
     def _of_block(self, name: str, kind: str, buffer: str = "") -> str:
         """A variable of each of the quads that are taken together. What goes to a buffer may be dropped with it."""
-        if self.block == 1:
+        if self.is_alone:
             return name
         line = f"var {name}: array<{kind}, {self.block}>;"
-        self.quad_declarations.writeline(DeferredLine(buffer, line) if buffer else line)
+        self.around.declared.writeline(DeferredLine(buffer, line) if buffer else line)
         return f"{name}[h]"
 
     def store(self, name: str, index: sympy.Expr, value: Any, mode: Any = None) -> None:
@@ -254,13 +273,22 @@ class WebGPUKernel(Scans):
             assert mode is None, mode
             binding.stores = True
         line = f"{'add' if mode else 'store'}_{binding.name}({place}, {result});"
-        if self.quad_tree is not None and self.quad_tail and self.in_quads():
-            line = f"if ({self.quad_tree.name} < {self.index_to_str(self.quad_tree.numel)}) {{ {line} }}"
-        if (self.in_step or self.is_cut) and self.inside_reduction:
-            line = f"if (inside) {{ {line} }}"
+        if conditions := self.store_conditions():
+            line = f"if ({' && '.join(conditions)}) {{ {line} }}"
         buffer = self.compute if self.inside_reduction else self.stores
         buffer.writeline(DeferredLine(name, line))
         return None
+
+    def store_conditions(self) -> list[str]:
+        """What must be true where an element is stored: lanes may take what is behind the end of a row or column."""
+        if self.by_columns:
+            return self.conditions_of_columns()
+        conditions = []
+        if self.quad_tree is not None and self.quad_tail and self.in_quads():
+            conditions.append(f"{self.quad_tree.name} < {self.index_to_str(self.quad_tree.numel)}")
+        if (self.in_step or self.is_cut) and self.inside_reduction:
+            conditions.append("inside")
+        return conditions
 
     def _store_quad(self, name: str, binding: Binding, place: str, result: str) -> None:
         binding.store_quads = True
@@ -273,12 +301,12 @@ class WebGPUKernel(Scans):
             lines = [f"let {whole} = {result};", f"{quad}.lo[j] = {whole}.x;", f"{quad}.hi[j] = {whole}.y;"]
         else:
             lines = [f"{quad}[j] = {result};"]
-        if self.block == 1:
-            self.quad_loads.writeline(DeferredLine(name, f"var {quad}: {kind};"))
+        if self.is_alone:
+            self.around.loads.writeline(DeferredLine(name, f"var {quad}: {kind};"))
         for line in lines:
             (self.compute if self.inside_reduction else self.stores).writeline(DeferredLine(name, line))
         left = f"{self.index_to_str(self.quad_tree.numel)} - {self.quad_tree.name}" if self.quad_tail else "4"
-        self.quad_stores.writeline(DeferredLine(name, f"store4_{binding.name}({place}, {quad}, {left});"))
+        self.around.stores.writeline(DeferredLine(name, f"store4_{binding.name}({place}, {quad}, {left});"))
 
     # The text
 

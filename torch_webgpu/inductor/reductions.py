@@ -8,7 +8,7 @@ import torch
 from torch._inductor.codegen.common import IndentedBuffer
 
 from torch_webgpu.inductor import across, launch
-from torch_webgpu.inductor.blocks import Blocks
+from torch_webgpu.inductor.columns import Columns, quad_of, quad_type
 from torch_webgpu.inductor.loops import Loop
 from torch_webgpu.inductor.rows import Pass
 from torch_webgpu.inductor.types import COMPUTE, wgsl_type
@@ -39,7 +39,7 @@ _MOMENTS = {
 }
 
 
-class Reductions(Blocks):
+class Reductions(Columns):
     def init_reductions(self) -> None:
         self.init_rows()
         self.uses_subgroups = False
@@ -68,7 +68,7 @@ class Reductions(Blocks):
             return self._extreme(dtype, kind, value)
         fold = f"{_FOLDS[kind]}_{compute}"
         # Four accumulators: one alone would wait for each sum before the next, and lose more of its digits.
-        fourfold = self.quad_tree is not None and compute in ("f32", "i32")
+        fourfold = self.is_fourfold and compute in ("f32", "i32")
         total = self._accumulator(wgsl_type(compute), _STARTS[kind].format(c=compute), fourfold)
         place = f"{total}[j]" if fourfold else total
         self.accumulate(place, f"{fold}({place}, {as_compute(value, compute)})")
@@ -79,7 +79,7 @@ class Reductions(Blocks):
 
     def _extreme(self, dtype: torch.dtype, kind: str, value: Any) -> Any:
         """A NaN wins. Comparisons with one may give either answer, so the largest magnitude is looked at, as bits."""
-        fourfold = self.quad_tree is not None
+        fourfold = self.is_fourfold
         fold, than = f"fold_{kind}_f32", ">" if kind == "max" else "<"
         self.library.define(fold, _FOLD_F32.format(fold=kind, than=than))
         best = self._accumulator("f32", _STARTS[kind].format(c="f32"), fourfold)
@@ -104,11 +104,19 @@ class Reductions(Blocks):
             line = f"{place} = select({place}, {value}, inside);"
         self.compute.writeline(line)
 
+    @property
+    def is_fourfold(self) -> bool:
+        """Whether each element of a quad has an accumulator of its own, which are joined behind the loop."""
+        return self.quad_tree is not None and not self.by_columns
+
     def _accumulator(self, kind: str, start: str, fourfold: bool = False) -> str:
-        name = f"acc{next(self.serial)}"
-        declared = f"vec4<{kind}>" if fourfold else kind
-        self.before_row.writeline(f"var {name}: {declared} = {f'{declared}({start})' if fourfold else start};")
-        return name
+        """Of each of four columns, where a lane takes these."""
+        name, of_columns = f"acc{next(self.serial)}", self.by_columns and self.quad_tree is not None
+        declared = quad_type(kind) if fourfold or of_columns else kind
+        self.front.writeline(
+            f"var {name}: {declared} = {quad_of(kind, start) if fourfold or of_columns else start};"
+        )
+        return f"{name}[j]" if of_columns else name
 
     def _result(self, dtype: torch.dtype, text: str, compute: str) -> Any:
         dtype = torch.float32 if dtype.is_floating_point else dtype
@@ -143,7 +151,7 @@ class Reductions(Blocks):
         for name, text in _MOMENTS.items():
             self.library.define(name, text)
         if kind == "welford_reduce":
-            fourfold = self.quad_tree is not None
+            fourfold = self.is_fourfold
             shift, weight = self._accumulator("f32", "0.0"), self._accumulator("f32", "0.0")
             sums = [self._accumulator("f32", "0.0", fourfold) for _ in range(2)]
             x, d, at = as_compute(value, "f32"), f"d{next(self.serial)}", "[j]" if fourfold else ""
@@ -171,7 +179,7 @@ class Reductions(Blocks):
 
     def _moments_in_registers(self, x: str) -> Any:
         """A first mean, then the distances from it, whose own mean is what rounding left, as in wgsl/norm."""
-        fourfold = self.quad_tree is not None
+        fourfold = self.is_fourfold
         at, size = "[j]" if fourfold else "", f"f32({self.index_to_str(self.row.numel)})"
 
         def joined(sum: str) -> str:
@@ -183,7 +191,7 @@ class Reductions(Blocks):
         self.after_row.writeline(f"let {mean} = {joined(total)} / {size};")
         if self.follow is None:
             loop = Loop(self.row, *(IndentedBuffer() for _ in range(4)))
-            self.follow = Pass(IndentedBuffer(), loop, IndentedBuffer())
+            self.follow = Pass(IndentedBuffer(), IndentedBuffer(), loop, IndentedBuffer())
         with self.printing_to(self.follow):
             left, squares = (self._accumulator("f32", "0.0", fourfold) for _ in range(2))
             d = f"d{next(self.serial)}"
@@ -211,7 +219,8 @@ class Reductions(Blocks):
             self.library.define(struct, f"struct {struct} {{ {members} }}")
         parameters = ", ".join(f"v_{f}: {t}" for f, t in types.items())
         self.uses_subgroups = launch.target()["subgroup"] == self.row_workgroup
-        printed = across.by_subgroup if self.uses_subgroups else across.by_memory
+        by_memory = across.by_lines if self.in_lines else across.by_memory
+        printed = across.by_subgroup if self.uses_subgroups else by_memory
         body = printed(types, combine, function, self.row_workgroup)
         made = "x_v" if single else f"{struct}({', '.join(f'x_{f}' for f in types)})"
         text = f"fn {function}({parameters}, lane: u32) -> {result} {{\n{body.replace('RESULT', made)}}}"

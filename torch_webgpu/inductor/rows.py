@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sympy
@@ -31,6 +31,7 @@ _WORDS = frozenset(("i32", "u32", "f32", "bool", "true", "false"))
 class Pass:
     """A walk along a row, with what comes in front of it and behind it."""
 
+    front: IndentedBuffer  # accumulators, and quads of columns
     before: IndentedBuffer
     loop: Loop
     after: IndentedBuffer
@@ -50,10 +51,11 @@ def names_in(text: str) -> set[str]:
 class Rows(Loops):
     def init_rows(self) -> None:
         self.by_lane = False
+        self.is_along = False  # whether rows lie along memory
         self.in_step = False  # whether the lanes of a workgroup walk a row in step, as scans need
         self.row_lanes = 0  # of a workgroup that takes a row
-        self.before_row, self.after_row = IndentedBuffer(), IndentedBuffer()
-        self.parts: list[Pass | Stores | IndentedBuffer] = []
+        self.front, self.before_row, self.after_row = IndentedBuffer(), IndentedBuffer(), IndentedBuffer()
+        self.parts: list[Pass | Stores | IndentedBuffer | Loop] = []
         self.follow: Pass | None = None  # a pass over what the current one computes
 
     def should_use_persistent_reduction(self) -> bool:
@@ -72,17 +74,22 @@ class Rows(Loops):
 
     # What is decided before anything is printed
 
-    def decide_rows(self, indices: Any) -> None:
+    def decide_rows(self, indices: Sequence[sympy.Expr]) -> None:
         """Decides between lanes and workgroups."""
         hint = V.graph.sizevars.optimization_hint
         length, rows = hint(self.row.numel, fallback=1024), hint(self.range_trees[0].numel, fallback=1024)
-        along = any(self._moves_by_one(self.simplify_indexing(index)) for index in indices)
+        self.is_along = any(self._moves_by_one(index) for index in self.of_both(indices) or indices)
         software = launch.target()["software"]
-        if along:
+        if self.is_along:
             self.by_lane = length <= (48 if software else 32) and rows >= 4
         else:
             self.by_lane = length <= 32 or rows >= (8 if software else 1024)
         self.in_step = not self.by_lane and self.features.contains_op("scan")
+
+    def of_both(self, indices: Sequence[sympy.Expr]) -> list[sympy.Expr]:
+        """Those that depend on the row and on the element: the others are loaded little."""
+        nodes, both = self.range_tree_nodes, {tree.prefix for tree in self.range_trees}
+        return [i for i in indices if {nodes[s].root.prefix for s in i.free_symbols if s in nodes} == both]
 
     def _moves_by_one(self, index: sympy.Expr) -> bool:
         for symbol in index.free_symbols:
@@ -100,16 +107,20 @@ class Rows(Loops):
     def codegen_row(self) -> None:
         """Closes the loop over a row, or what lies between two: Inductor calls it at each border."""
         if self.inside_reduction:
-            if self.loads or self.compute or self.after_row or self.quad_loads or self.before_row:
+            gathered = (self.loads, self.compute, self.around_steps.loads, self.front, self.before_row, self.after_row)
+            if any(gathered):
                 self._end_pass()
-        else:
+        elif not self.by_columns:
             between = IndentedBuffer()
             for part in (self.loads, self.compute):
                 between.splice(part)
                 part.clear()
-            self.parts.append(between)
+            if between:
+                self.parts.append(between)
             self.begin_of_pass()
-        if self.stores:
+        if self.by_columns:
+            self.parts.append(self.take_loop(self.range_trees[0]))
+        elif self.stores:
             stores = IndentedBuffer()
             stores.splice(self.stores)
             self.stores.clear()
@@ -128,14 +139,15 @@ class Rows(Loops):
     @contextlib.contextmanager
     def printing_to(self, part: Pass) -> Iterator[None]:
         kernel: Any = self
-        current = kernel.before_row, kernel.compute, kernel.after_row
-        kernel.before_row, kernel.compute, kernel.after_row = part.before, part.loop.body, part.after
+        current = kernel.front, kernel.before_row, kernel.compute, kernel.after_row
+        kernel.front, kernel.before_row = part.front, part.before
+        kernel.compute, kernel.after_row = part.loop.body, part.after
         yield
-        kernel.before_row, kernel.compute, kernel.after_row = current
+        kernel.front, kernel.before_row, kernel.compute, kernel.after_row = current
 
     def _taken(self, loop: Loop) -> Pass:
-        found = Pass(self.before_row, loop, self.after_row)
-        self.before_row, self.after_row = IndentedBuffer(), IndentedBuffer()
+        found = Pass(self.front, self.before_row, loop, self.after_row)
+        self.front, self.before_row, self.after_row = IndentedBuffer(), IndentedBuffer(), IndentedBuffer()
         return found
 
     def _hoist(self, body: IndentedBuffer) -> None:
@@ -189,8 +201,10 @@ class Rows(Loops):
     def print_in_front(self, text: IndentedBuffer) -> None:
         """What comes in front of all rows."""
 
-    def print_part(self, part: Pass | Stores | IndentedBuffer, text: IndentedBuffer) -> None:
+    def print_part(self, part: Pass | Stores | IndentedBuffer | Loop, text: IndentedBuffer) -> None:
+        assert not isinstance(part, Loop)
         if isinstance(part, Pass):
+            text.splice(part.front)
             text.splice(part.before)
             self.print_pass(part, text)
             text.splice(part.after)
