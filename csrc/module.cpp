@@ -174,6 +174,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       "lose_device", [] { runtime().stream.lose_device(); }, without_gil,
       "For tests: as if the adapter had been pulled out.");
   m.def("forbid_resizing", [](const at::Storage& storage) { storage.unsafeGetStorageImpl()->set_resizable(false); });
+  bind_choices(m);
   bind_kernels(m);
   bind_flex(m);
   bind_tapes(m);

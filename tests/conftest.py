@@ -5,6 +5,7 @@ import os
 # A small kernel is far faster on llvmpipe's own thread, and a fallback would hide a missing kernel.
 os.environ.setdefault("LP_NUM_THREADS", "0")
 os.environ.setdefault("TORCH_WEBGPU_FALLBACK", "error")
+os.environ.setdefault("TORCH_WEBGPU_TUNE", "off")  # tests of one kernel are not to get another one
 
 import pytest
 import torch

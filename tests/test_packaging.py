@@ -33,3 +33,21 @@ def test_kernels_are_embedded_whole(tmp_path: Path) -> None:
     assert '{"long", ' in source
     assert '{"empty", ' in source
     assert "".join(re.findall(r'R"wgsl\((.*?)\)wgsl"', source, re.DOTALL)) == text
+
+
+def test_the_hash_of_kernels_is_of_all_files(tmp_path: Path) -> None:
+    """What was measured counts no more when a kernel or the code that prints it has changed."""
+    (tmp_path / "wgsl").mkdir()
+    (tmp_path / "code").mkdir()
+    kernel, code, output = tmp_path / "wgsl" / "a.wgsl", tmp_path / "code" / "a.cpp", tmp_path / "out.cpp"
+    kernel.write_text("fn a() {}")
+    code.write_text("int a;")
+    hashes = set()
+    for changed in (kernel, code, None):
+        for _ in range(2):
+            command = [sys.executable, ROOT / "tools" / "embed_wgsl.py", tmp_path / "wgsl", output, tmp_path / "code"]
+            subprocess.run(command, check=True)
+            hashes |= set(re.findall(r'kernels_hash\(\) { return "(\w+)"', output.read_text("utf-8")))
+        if changed:
+            changed.write_text(changed.read_text() + "\n")
+    assert len(hashes) == 3

@@ -1,10 +1,13 @@
-"""Writes one C++ source that holds every WGSL file: embed_wgsl.py <wgsl folder> <output.cpp>.
+"""Writes one C++ source that holds every WGSL file: embed_wgsl.py <wgsl folder> <output.cpp> [folders].
+
+It also holds a hash of the WGSL files and of all C++ files of the folders, whose code prints and chooses kernels.
 
 A file may begin with lines that are for this tool, and that no kernel's text shows:
     // needs: <names of files whose functions this one calls>
     // loops: <why its functions take long to compile>
 """
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -30,7 +33,6 @@ TAIL = """\
   if (found == files.end()) throw std::out_of_range("no WGSL file named " + std::string(name));
   return found->second;
 }
-}  // namespace torch_webgpu
 """
 
 
@@ -71,5 +73,13 @@ def source(folder: Path) -> str:
     return "".join([HEAD, *arrays, lookup, table, *rows, TAIL])
 
 
+def kernels_hash(folders: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in folders for path in folder.rglob("*.*") if path.is_file()):
+        digest.update(path.name.encode() + path.read_bytes())
+    return f'std::string_view kernels_hash() {{ return "{digest.hexdigest()[:16]}"; }}\n}}  // namespace torch_webgpu\n'
+
+
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(source(Path(sys.argv[1])), "utf-8")
+    wgsl, output, *more = map(Path, sys.argv[1:])
+    output.write_text(source(wgsl) + kernels_hash([wgsl, *more]), "utf-8")

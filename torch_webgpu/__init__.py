@@ -45,6 +45,7 @@ def _register() -> None:
     )
 
     _C.set_library_paths(*_library_paths())
+    _C.on_open(_opened)
     torch.utils.rename_privateuse1_backend("webgpu")
     torch._register_device_module("webgpu", device)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
@@ -58,6 +59,13 @@ def _register() -> None:
     integrations.install()
     if torch.distributed.is_available():
         torch.distributed.Backend.register_backend("webgpu", _process_group, extended_api=True, devices=["webgpu"])
+
+
+def _opened() -> None:
+    """Imported when the device is opened."""
+    from torch_webgpu import tune
+
+    tune.opened()
 
 
 def _process_group(*options: Any) -> Any:

@@ -4,6 +4,7 @@
 
 namespace torch_webgpu {
 
+void bind_choices(pybind11::module& m);
 void bind_kernels(pybind11::module& m);
 void bind_flex(pybind11::module& m);
 void bind_tapes(pybind11::module& m);

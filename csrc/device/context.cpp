@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "device/on_open.h"
 #include "runtime/error.h"
 #include "runtime/system.h"
 
@@ -26,6 +27,8 @@ constexpr const char* kForked =
     "the 'spawn' start method.";
 
 void forget_in_child();
+
+std::atomic<void (*)()> opened_call{nullptr};
 
 struct Context {
   std::mutex mutex;
@@ -97,17 +100,30 @@ bool is_open() noexcept { return detail::open_runtime.load(std::memory_order_acq
 
 bool in_bad_fork() noexcept { return context().forked; }
 
-Runtime& detail::open() {
-  TORCH_CHECK(!in_bad_fork(), kForked);
+namespace {
+
+// Null where another thread was first.
+Runtime* open_first() {
   Context& here = context();
   const std::lock_guard guard(here.mutex);
-  if (is_open()) return *open_runtime;
+  if (is_open()) return nullptr;
   here.search();
   if (!here.adapter) throw UnavailableError("webgpu: " + here.reason);
   auto* opened = new Runtime(std::move(*here.adapter));
   here.adapter.reset();
-  open_runtime.store(opened, std::memory_order_release);
-  return *opened;
+  detail::open_runtime.store(opened, std::memory_order_release);
+  return opened;
+}
+
+}  // namespace
+
+void on_open(void (*call)()) { opened_call = call; }
+
+Runtime& detail::open() {
+  TORCH_CHECK(!in_bad_fork(), kForked);
+  Runtime* first = open_first();
+  if (auto* call = opened_call.load(); first && call) call();  // without the lock: it may want Python's
+  return *open_runtime;
 }
 
 void detail::throw_index_error(const IndexError& error) { C10_THROW_ERROR(IndexError, error.what()); }

@@ -1,11 +1,14 @@
 // From operands with their strides to the kernel that suits their shape and the adapter.
 #include "families/matmul.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <limits>
 
+#include "families/choices.h"
 #include "families/epilogue.h"
 #include "families/launch.h"
 #include "families/windows.h"
@@ -176,6 +179,89 @@ bool is_worth(const Candidate& candidate, const Problem& problem) {
   return x * y * z >= candidate.groups;
 }
 
+// The first of the table that suits.
+const Candidate& first_of_table(Problem& problem, Compute compute) {
+  for (const Candidate& candidate : kCandidates) {
+    if (candidate.where == Where::gpu && !is_here(Where::gpu)) continue;
+    turn_for(candidate, problem);
+    if (can_run(candidate, problem, compute) && is_worth(candidate, problem)) return candidate;
+  }
+  return kCandidates[std::size(kCandidates) - 1];
+}
+
+uint64_t key_of(const Problem& problem, Compute compute) {
+  const auto walk = [&](const Operand& operand, int64_t lines) {
+    return static_cast<uint64_t>(walk_of(operand, lines, problem.batches, true));
+  };
+  const bool has_result = problem.out.tensor != nullptr;
+  ChoiceKey key(Family::matmul);
+  key.add_dtype(*problem.a.tensor).add_dtype(*problem.b.tensor);
+  key.add(has_result ? static_cast<uint64_t>(problem.out.tensor->scalar_type()) : uint64_t{0}, 6);
+  key.add(walk(problem.a, problem.rows), 2).add(walk(problem.b, problem.columns), 2);
+  key.add(has_result && problem.out.second == 1, 1).add(compute == Compute::f32, 1);
+  key.add(problem.c.tensor && problem.c.tensor->defined(), 1);
+  key.add_size(problem.rows).add_size(problem.columns).add_size(problem.depth).add_size(problem.batches);
+  return key.value();
+}
+
+// The kernels of the table that can compute the product and are closest to `first`, which leads.
+std::vector<Contest::Kernel> neighbours_of(const Candidate& first, const Problem& problem, Compute compute) {
+  constexpr size_t kMost = 4;
+  std::vector<const Candidate*> found;
+  for (const Candidate& candidate : kCandidates) {
+    Problem turned = problem;
+    turn_for(candidate, turned);
+    if (can_run(candidate, turned, compute)) found.push_back(&candidate);
+  }
+  std::stable_sort(found.begin(), found.end(), [&](const Candidate* one, const Candidate* other) {
+    return std::abs(one - &first) < std::abs(other - &first);
+  });
+  found.resize(std::min(found.size(), kMost));
+  std::vector<Contest::Kernel> kernels;
+  for (const Candidate* candidate : found) kernels.push_back({candidate - kCandidates, candidate->name});
+  return kernels;
+}
+
+// Kernels are timed with an epilogue of their own: what a text does with the elements costs all of them the same.
+Contest contest_of(const Candidate& first, Problem problem, Compute compute) {
+  std::vector<Contest::Kernel> kernels = neighbours_of(first, problem, compute);
+  if (problem.transposed) problem.transpose();
+  const bool has_result = problem.out.tensor != nullptr, has_c = problem.c.tensor != nullptr;
+  const at::Tensor &a = *problem.a.tensor, &b = *problem.b.tensor;
+  const int64_t sizes[] = {problem.batches, problem.rows, problem.columns};
+  const at::Tensor result = has_result ? *problem.out.tensor
+                                       : at::empty(at::IntArrayRef(sizes).slice(a.dim() == 2 ? 1 : 0),
+                                                   a.options().dtype(at::kFloat).device(at::kMeta));
+  Contest contest{"matmul", std::move(kernels), 0,
+                  {layout_of(result), layout_of(a), layout_of(b), has_c ? layout_of(*problem.c.tensor) : at::Tensor()},
+                  1,
+                  [](const std::vector<at::Tensor>& of) {
+                    matmul("matmul", of[0], of[1], of[2], of[3], 1, of[3].defined() ? 1 : 0);
+                  }};
+  // The one that every adapter of this kind has, for every product.
+  const auto simplest = std::find_if(std::begin(kCandidates), std::end(kCandidates), [](const Candidate& candidate) {
+    return candidate.types == Types::any && is_here(candidate.where);
+  });
+  contest.reference = simplest - std::begin(kCandidates);
+  return contest;
+}
+
+// The one that was measured for products like this, or else the table's.
+const Candidate& choose_by_time(Problem& problem, Compute compute) {
+  const Problem given = problem;
+  const uint64_t key = key_of(given, compute);
+  const Candidate& first = first_of_table(problem, compute);
+  const auto elements = given.batches * (given.rows * given.columns + (given.rows + given.columns) * given.depth);
+  const int64_t number = choose_measured(key, &first - kCandidates, given.work() + 16 * elements,
+                                         [&] { return contest_of(first, given, compute); });
+  if (number == &first - kCandidates || number >= static_cast<int64_t>(std::size(kCandidates))) return first;
+  Problem turned = given;
+  turn_for(kCandidates[number], turned);
+  if (!can_run(kCandidates[number], turned, compute)) return first;  // other sizes share the key
+  problem = turned;
+  return kCandidates[number];
+}
+
 // Turns the product so that a vector is its column.
 const Candidate& choose(Problem& problem, Compute compute) {
   if (problem.rows == 1 && problem.columns > 1) problem.transpose();
@@ -183,12 +269,7 @@ const Candidate& choose(Problem& problem, Compute compute) {
     turn_for(*wanted, problem);
     if (can_run(*wanted, problem, compute)) return *wanted;
   }
-  for (const Candidate& candidate : kCandidates) {
-    if (candidate.where == Where::gpu && !is_here(Where::gpu)) continue;
-    turn_for(candidate, problem);
-    if (can_run(candidate, problem, compute) && is_worth(candidate, problem)) return candidate;
-  }
-  return kCandidates[std::size(kCandidates) - 1];
+  return choices_are_on() ? choose_by_time(problem, compute) : first_of_table(problem, compute);
 }
 
 const Candidate& choose(Problem& problem, Compute compute, int64_t number) {
@@ -356,7 +437,7 @@ void dispatch(Launch& launch, MatmulSpec& spec, const Problem& problem, const Ca
   set_key(launch, Family::matmul, spec);
   launch.flops = problem.flops();
   launch.print = &print;
-  runtime().stream.dispatch(launch);
+  dispatch_chosen(launch);
 }
 
 // An empty inner dimension gives 0.

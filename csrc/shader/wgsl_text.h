@@ -12,4 +12,7 @@ struct WgslFile {
 };
 const WgslFile& wgsl_file(std::string_view name);  // throws std::out_of_range
 
+// Of all that decides on the texts of kernels and on the choice among them: another one means other kernels.
+std::string_view kernels_hash();
+
 }  // namespace torch_webgpu

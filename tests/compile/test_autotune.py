@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -18,6 +19,13 @@ from tests.compile.support import compiled
 from tests.support import DEVICE, assert_same, to_device
 from torch_webgpu import _C
 from torch_webgpu.inductor import autotune
+from torch_webgpu.tune import measure
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
 
 PRODUCTS = {
     "square": ((64, 64), (64, 64)),
@@ -91,12 +99,14 @@ def arguments() -> list[Tensor]:
     return [torch.randn(size, generator=generator) for size in ARGUMENTS]
 
 
-def test_takes_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_takes_the_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is the fastest by the clock: here the last one is said to be, then the first one."""
     expected = model(*arguments())
     chosen = []
     for sign in (-1, 1):
-        monkeypatch.setattr(autotune, "_measure", lambda *a, sign=sign: {c: sign * c.number for c in a[-1]})
+        clock = itertools.count()
+        monkeypatch.setattr(measure, "fastest_ms", lambda call, sign=sign, clock=clock: sign * next(clock))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(sign)))
         with fresh_cache():
             call = compiled(model, mode="max-autotune")
             results, codes = run_and_get_code(call, *to_device(arguments()))
@@ -118,18 +128,18 @@ def test_a_kernel_that_does_not_compile_is_an_error(monkeypatch: pytest.MonkeyPa
 CHILD = """
 import torch
 from tests.compile.test_autotune import arguments, model
-from torch_webgpu.inductor import autotune
+from torch_webgpu.tune import measure
 expected = model(*arguments())
 results = torch.compile(model, mode="max-autotune")(*(x.to("webgpu") for x in arguments()))
 for result, wanted in zip(results, expected):
     torch.testing.assert_close(result.cpu(), wanted, rtol=1e-4, atol=1e-4)
-print("timed", autotune.COUNTS["timed"])
+print("timed", measure.COUNTS["timed"])
 """
 
 
-def test_times_are_remembered(tmp_path: Path) -> None:
+def test_times_are_remembered() -> None:
     """A second process compiles again, as the cache of graphs is off, but does not measure."""
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
+    environment = {**os.environ, "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
     timed = []
     for _ in range(2):
         done = subprocess.run(

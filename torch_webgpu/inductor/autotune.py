@@ -1,25 +1,26 @@
 """mode="max-autotune": the kernels that can compute a product or a convolution are timed, and the fastest is taken.
 
-The times are kept in Inductor's cache of autotuning, under the key of the code generator and the adapter.
+They are timed as eager's are, and their times are kept with those (torch_webgpu/tune/), under the code generator's key.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
 import torch
 from torch._inductor import config
-from torch._inductor.codecache import PersistentCache
-from torch._inductor.runtime.benchmarking import benchmarker
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from torch_webgpu import _C
 from torch_webgpu.inductor.device_ops import cache_key
+from torch_webgpu.tune.measure import Tensors, hold
+from torch_webgpu.tune.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +41,39 @@ class Candidate:
     number: int
     name: str
 
-    def hash_key(self) -> str:
-        return self.name
+
+@dataclasses.dataclass
+class TemplateContest:
+    """Of the kernels that can compute a product or a convolution of these operands; see Contest."""
+
+    family: str
+    text: str
+    operands: Tensors
+    details: Sequence[Any]
+    sizes: Sequence[int]
+    outputs = 1
+
+    @property
+    def key(self) -> int:
+        return int.from_bytes(hashlib.sha256(self.text.encode()).digest()[:8])
+
+    @functools.cached_property
+    def kernels(self) -> Sequence[Candidate]:
+        return [Candidate(*found) for found in getattr(_C, f"{self.family}_candidates")(*self.operands, *self.details)]
+
+    @property
+    def reference(self) -> int:
+        return self.kernels[-1].number
+
+    def scratch(self) -> Tensors:
+        return [torch.empty(self.sizes, device="webgpu"), *self.operands]
+
+    def run(self, number: int, tensors: Tensors) -> None:
+        run(self.family, number, tensors[1:], self.details, tensors[0])
+
+    def prepare(self, number: int, tensors: Tensors) -> None:
+        self.run(number, tensors)
+        torch.webgpu.synchronize()
 
 
 def is_wanted() -> bool:
@@ -60,17 +92,26 @@ def choose(kind: str, inputs: Sequence[Any], sizes: Sequence[Any], details: Sequ
         return DEFAULT
     shapes = [(tuple(map(int, size)), tuple(map(int, stride))) for size, stride in layouts]
     shown = [[int(v) for v in part] for part in details]
-    key = repr((kind, [str(x.get_dtype()) for x in inputs], shapes, shown, cache_key()))
+    text = repr((kind, [str(x.get_dtype()) for x in inputs], shapes, shown, cache_key()))
     with unset_fake_temporarily():
-        tensors = [torch.empty_strided(*shape, dtype=x.get_dtype(), device="webgpu").fill_(1)
+        tensors = [_numbers(torch.empty_strided(*shape, dtype=x.get_dtype(), device="webgpu"))
                    for shape, x in zip(shapes, inputs, strict=True)]  # fmt: skip
-        candidates = [Candidate(*found) for found in getattr(_C, f"{kind}_candidates")(*tensors, *shown)]
-        out = torch.empty([int(n) for n in sizes], device="webgpu")
-        measure = functools.partial(_measure, kind, tensors, shown, out)
-        times: Any = PersistentCache().lookup(candidates, f"webgpu_{kind}", key, measure)  # type: ignore[arg-type]
-    best = min(candidates, key=lambda c: times[c])
-    log.info("%s %s: %s of %s", kind, shapes, best.name, {c.name: t for c, t in times.items()})
-    return best.number
+        contest = TemplateContest(kind, text, tensors, shown, [int(n) for n in sizes])
+        store = Store()
+        choice = store.choices.get(contest.key)
+        if choice is None:
+            with store.lock():
+                choice = hold(contest, store)
+    if choice is None:
+        return DEFAULT
+    log.info("%s %s: %s of %s", kind, shapes, choice.number, choice.times_ms)
+    return choice.number
+
+
+def _numbers(tensor: torch.Tensor) -> torch.Tensor:
+    """Its elements set to numbers that differ along every dimension, and that no generator has to give."""
+    count = torch.arange(tensor.numel(), dtype=torch.int32, device="webgpu").remainder(251)
+    return tensor.copy_((count.float() / 251 - 0.5 if tensor.is_floating_point() else count % 7).view(tensor.shape))
 
 
 def _flat(part: Any) -> Sequence[Any]:
@@ -82,22 +123,6 @@ def _epilogue() -> Any:
     return _C.Epilogue("autotune", _ELEMENTS, _FOURS, ())
 
 
-def run(kind: str, candidate: int, tensors: Sequence[Any], details: Sequence[Any], out: torch.Tensor) -> None:
+def run(kind: str, candidate: int, tensors: Tensors, details: Sequence[Any], out: torch.Tensor | None) -> None:
     """One kernel's product or convolution."""
     getattr(_epilogue(), kind)(*tensors, *details, [out], 0, [], candidate)
-
-
-def _measure(
-    kind: str, tensors: Sequence[Any], details: Sequence[Any], out: torch.Tensor, candidates: Sequence[Candidate]
-) -> dict[Candidate, float]:
-    """A kernel that does not compile raises here: it is not passed over."""
-    times = {}
-    for candidate in candidates:
-        call: Callable[[], None] = functools.partial(run, kind, candidate.number, tensors, details, out)
-        times[candidate] = benchmarker.benchmark(call, (), {}, device="webgpu", warmup=2, rep=7)
-        COUNTS["timed"] += 1
-    return times
-
-
-# How many kernels this process has timed.
-COUNTS = {"timed": 0}

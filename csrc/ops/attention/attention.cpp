@@ -80,7 +80,9 @@ Attention::Attention(const at::Tensor& query, const at::Tensor& key, const at::T
       part_keys(keys),
       query_block(queries),
       key_block(keys),
-      strip_heads(heads / kv_heads) {}
+      strip_heads(heads / kv_heads) {
+  measured.fill(kUnmeasured);
+}
 
 bool Attention::wants_halves(at::TensorList tensors, uint32_t operands) const {
   uint64_t bindings = operands;
@@ -284,8 +286,35 @@ void Attention::launch(Kind kind, Operands operands) const {
   words[P::kTasks] = tasks;
   set_key(launch, Family::attention, spec);
   launch.print = &print;
-  runtime().stream.dispatch(launch);
+  dispatch_chosen(launch);
   for (size_t i = 0; i < stood_in; ++i) stand_ins[i].second.copy_(stand_ins[i].first);
+}
+
+void Attention::launch_measured(Kind kind, Operands operands) {
+  if (choices_are_on()) {
+    const bool has_mask = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
+      return operand.first == Operand::mask && operand.second.defined();
+    });
+    choose_by_time(kind, operands.front().second, has_mask, [&] {
+      Contest contest;
+      std::vector<std::pair<Operand, at::Tensor>> ordered(operands.begin(), operands.end());
+      const auto read = std::stable_partition(ordered.begin(), ordered.end(), [&](const auto& operand) {
+        return operand.first == Operand::delta ? kind == Kind::backward_query : is_written(kind, operand.first);
+      });
+      contest.outputs = read - ordered.begin();
+      for (auto& [which, tensor] : ordered) {
+        contest.tensors.push_back(layout_of(tensor));
+        tensor = at::Tensor();
+      }
+      contest.run = [kind, ordered, sizes = *this](const std::vector<at::Tensor>& of) {
+        auto with_tensors = ordered;
+        for (size_t i = 0; i < of.size(); ++i) with_tensors[i].second = of[i];
+        Attention(sizes).launch_measured(kind, with_tensors);
+      };
+      return contest;
+    });
+  }
+  launch(kind, operands);
 }
 
 namespace {
@@ -343,6 +372,19 @@ void attention_forward(Attention sizes, const at::Tensor& query, const at::Tenso
   sizes.set_strips();
   sizes.wants_most = most.defined();
   sizes.in_quads = are_of_quads({query, key, value, out});
+  if (choices_are_on() && !most.defined()) {
+    sizes.choose_by_time(Kind::forward, query, mask.defined(), [&] {
+      Contest contest;
+      for (const at::Tensor& tensor : {out, log_sum, query, key, value, mask}) {
+        contest.tensors.push_back(layout_of(tensor));
+      }
+      contest.outputs = 2;
+      contest.run = [sizes](const std::vector<at::Tensor>& of) {
+        attention_forward(sizes, of[2], of[3], of[4], of[5], of[0], of[1]);
+      };
+      return contest;
+    });
+  }
   if (!sizes.wants_most) split(sizes, key.element_size());
   if (sizes.parts == 1) {
     sizes.launch(Kind::forward, {{Operand::query, query},

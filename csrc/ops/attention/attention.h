@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "families/choices.h"
 #include "runtime/launch.h"
 #include "shader/attention.h"
 
@@ -60,8 +60,10 @@ struct Attention {
   static at::Tensor of_four_dims(const at::Tensor& mask);
 
   // The operands that the kind reads and writes; an undefined one is left out.
-  using Operands = std::initializer_list<std::pair<AttentionOperand, at::Tensor>>;
+  using Operands = c10::ArrayRef<std::pair<AttentionOperand, at::Tensor>>;
   void launch(AttentionKind kind, Operands operands) const;
+  // The same of a backward, with the kernel that was measured, if any. The first operand's dtype is the call's.
+  void launch_measured(AttentionKind kind, Operands operands);
 
   // The kernel, how many rows a workgroup takes at once, and the quads of each that one of eight lanes sums.
   struct Block {
@@ -72,7 +74,17 @@ struct Attention {
   int64_t blocks_of(AttentionKind kind) const { return blocks_of(kind, block_of(kind).rows); }  // in a strip
   int64_t strips_of(AttentionKind kind) const;
 
+  // Takes the kernel that was measured for calls like this, if any. `contest` has operands like `query`, and runs them.
+  void choose_by_time(AttentionKind kind, const at::Tensor& query, bool has_mask,
+                      c10::function_ref<Contest()> contest);
+
  private:
+  std::array<int64_t, static_cast<size_t>(AttentionKind::backward_mask) + 1> measured;  // the number of each kind's kernel, or kUnmeasured
+  static constexpr int64_t kUnmeasured = -1;
+
+  bool can_run(int64_t number, AttentionKind kind) const;  // a kernel, by its place in the table
+  int64_t first_of_table(AttentionKind kind) const;
+  int64_t number_of(AttentionKind kind) const;
   Block block_by_lanes(AttentionKind kind) const;
   int64_t blocks_of(AttentionKind kind, int64_t rows) const;
   int64_t query_blocks() const { return (queries + query_block - 1) / query_block; }

@@ -86,27 +86,27 @@ Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, co
   const at::Tensor mask =
       has_mask ? attn_bias.expand({sizes.batches, sizes.heads, sizes.queries, sizes.keys}) : at::Tensor();
   Gradients gradients{at::empty_like(query), at::Tensor(), at::Tensor(), at::Tensor()};
-  sizes.launch(Kind::backward_query, {{Operand::query, query},
-                                      {Operand::key, key},
-                                      {Operand::value, value},
-                                      {Operand::grad, grad},
-                                      {Operand::out, out},
-                                      {Operand::first, std::get<0>(gradients)},
-                                      {Operand::mask, mask},
-                                      {Operand::log_sum, log_sum},
-                                      {Operand::delta, delta}});
+  sizes.launch_measured(Kind::backward_query, {{Operand::query, query},
+                                               {Operand::key, key},
+                                               {Operand::value, value},
+                                               {Operand::grad, grad},
+                                               {Operand::out, out},
+                                               {Operand::first, std::get<0>(gradients)},
+                                               {Operand::mask, mask},
+                                               {Operand::log_sum, log_sum},
+                                               {Operand::delta, delta}});
   if (wanted[1] || wanted[2]) {
     std::get<1>(gradients) = at::empty_like(key);
     std::get<2>(gradients) = at::empty_like(value);
-    sizes.launch(Kind::backward_key, {{Operand::query, query},
-                                      {Operand::key, key},
-                                      {Operand::value, value},
-                                      {Operand::grad, grad},
-                                      {Operand::first, std::get<1>(gradients)},
-                                      {Operand::second, std::get<2>(gradients)},
-                                      {Operand::mask, mask},
-                                      {Operand::log_sum, log_sum},
-                                      {Operand::delta, delta}});
+    sizes.launch_measured(Kind::backward_key, {{Operand::query, query},
+                                               {Operand::key, key},
+                                               {Operand::value, value},
+                                               {Operand::grad, grad},
+                                               {Operand::first, std::get<1>(gradients)},
+                                               {Operand::second, std::get<2>(gradients)},
+                                               {Operand::mask, mask},
+                                               {Operand::log_sum, log_sum},
+                                               {Operand::delta, delta}});
   }
   if (wants_mask) {
     const at::Tensor sums = empty_tensor(Attention::of_four_dims(attn_bias).sizes(), {}, at::kFloat);

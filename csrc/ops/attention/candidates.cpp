@@ -34,6 +34,7 @@ constexpr Candidate kCandidates[] = {
     {"32 rows", AttentionKernel::staged, 32, 256, 192, 128, 9},
     {"lanes", AttentionKernel::lanes, 8, kAny, kAny, kAny},
 };
+constexpr int64_t kLast = std::size(kCandidates) - 1;
 // Loads of single elements make a kernel long: of larger heads than this it exceeds a GPU's cache of instructions.
 constexpr int64_t kLargestOfElements = 128;
 
@@ -65,28 +66,61 @@ Attention::Block Attention::block_by_lanes(Kind kind) const {
   return {AttentionKernel::lanes, std::min<int64_t>(most, rows <= 4 ? rows : rows <= 8 ? 8 : 16), columns};
 }
 
-Attention::Block Attention::block_of(Kind kind) const {
-  if (target().software) return block_by_lanes(kind);
-  const int64_t widest = std::max(head_size, value_size), rows = rows_of(kind);
-  const auto can_run = [&](const Candidate& candidate) {
-    if (widest > widest_of(candidate, kind) || rows > candidate.to_rows) return false;
-    switch (candidate.kernel) {
-      case AttentionKernel::decode: return in_quads && !flex && dropout == 0 && !wants_most;
-      case AttentionKernel::staged: return in_quads || widest <= kLargestOfElements;
-      default: return true;
-    }
-  };
+bool Attention::can_run(int64_t number, Kind kind) const {
+  const Candidate& candidate = kCandidates[number];
+  const int64_t widest = std::max(head_size, value_size);
+  if (widest > widest_of(candidate, kind) || rows_of(kind) > candidate.to_rows) return false;
+  switch (candidate.kernel) {
+    case AttentionKernel::decode: return in_quads && !flex && dropout == 0 && !wants_most;
+    case AttentionKernel::staged: return in_quads || widest <= kLargestOfElements;
+    default: return true;
+  }
+}
+
+int64_t Attention::first_of_table(Kind kind) const {
   const auto is_worth = [&](const Candidate& candidate) {
-    return rows >= candidate.from_rows &&
+    return rows_of(kind) >= candidate.from_rows &&
            (candidate.groups == 0 || batches * strips_of(kind) * blocks_of(kind, candidate.rows) >= candidate.groups);
   };
-  const Candidate* chosen = forced;
-  if (!chosen || !can_run(*chosen)) {
-    chosen = std::find_if(std::begin(kCandidates), std::end(kCandidates) - 1,
-                          [&](const Candidate& candidate) { return can_run(candidate) && is_worth(candidate); });
+  for (int64_t number = 0; number < kLast; ++number) {
+    if (can_run(number, kind) && is_worth(kCandidates[number])) return number;
   }
-  if (chosen->kernel == AttentionKernel::lanes) return block_by_lanes(kind);
-  return {chosen->kernel, chosen->rows ? chosen->rows : rows, 0};
+  return kLast;
+}
+
+int64_t Attention::number_of(Kind kind) const {
+  if (const Candidate* wanted = forced; wanted && can_run(wanted - kCandidates, kind)) return wanted - kCandidates;
+  const int64_t found = measured[static_cast<size_t>(kind)];
+  return found == kUnmeasured ? first_of_table(kind) : found;
+}
+
+Attention::Block Attention::block_of(Kind kind) const {
+  if (target().software) return block_by_lanes(kind);
+  const Candidate& chosen = kCandidates[number_of(kind)];
+  if (chosen.kernel == AttentionKernel::lanes) return block_by_lanes(kind);
+  return {chosen.kernel, chosen.rows ? chosen.rows : rows_of(kind), 0};
+}
+
+void Attention::choose_by_time(Kind kind, const at::Tensor& query, bool has_mask,
+                               c10::function_ref<Contest()> contest) {
+  if (target().software || flex) return;
+  ChoiceKey key(Family::attention);
+  key.add(static_cast<uint64_t>(kind), 3).add_dtype(query);
+  key.add(causal, 1).add(has_mask, 1).add(dropout > 0, 1).add(in_quads, 1);
+  key.add(static_cast<uint64_t>(head_size), 9).add(static_cast<uint64_t>(value_size), 9);
+  key.add_size(batches * heads).add_size(group()).add_size(queries).add_size(keys);
+  const int64_t first = first_of_table(kind), work = batches * heads * queries * keys * (head_size + value_size);
+  const int64_t number = choose_measured(key.value(), first, work, [&] {
+    Contest of_kernels = contest();
+    of_kernels.family = "attention";
+    of_kernels.reference = kLast;
+    of_kernels.kernels.push_back({first, kCandidates[first].name});
+    for (int64_t other = 0; other <= kLast; ++other) {
+      if (other != first && can_run(other, kind)) of_kernels.kernels.push_back({other, kCandidates[other].name});
+    }
+    return of_kernels;
+  });
+  if (number <= kLast && can_run(number, kind)) measured[static_cast<size_t>(kind)] = number;
 }
 
 void force_attention(const std::string& name) {
