@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.compile.support import check, compiled, with_once
-from tests.support import to_device
+from tests.support import FLOATS, assert_same, to_device
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float16, torch.uint8, torch.bool], ids=str)
@@ -31,6 +31,21 @@ def test_indices_out_of_range_stay_inside() -> None:
         base, torch.tensor([7, 900]).to("webgpu")
     )
     assert base.cpu().nonzero().flatten().tolist() == [15]
+
+
+@pytest.mark.parametrize("dtype", FLOATS[1:], ids=str)
+def test_sums_of_halves_are_rounded_once(dtype: torch.dtype) -> None:
+    """A sum that is rounded with each term stays where a term is less than half a step of its dtype."""
+    x, i, ones = torch.zeros(4, 3), torch.zeros(5000, dtype=torch.int64), torch.ones(5000, 3)
+    expected = x.index_put((i,), ones, accumulate=True).to(dtype)
+    x, i, ones = to_device((x.to(dtype), i, ones.to(dtype)))
+    for function in (
+        lambda x, i, ones: x.index_put((i,), ones, accumulate=True),
+        lambda x, i, ones: x.scatter_add(0, i[:, None].expand(-1, 3), ones),
+    ):
+        assert_same(compiled(function)(x, i, ones), expected)
+    compiled(lambda x, i, ones: x.index_put_((i,), ones, accumulate=True))(x, i, ones)
+    assert_same(x, expected)
 
 
 @pytest.mark.once

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch._higher_order_ops.associative_scan import associative_scan
 
-from tests.compile.support import check, compiled, with_once
+from tests.compile.support import check, compiled, count, with_once
 from tests.support import DEVICE, DTYPES, assert_same, to_device
 
 # Rows side by side and behind each other, shorter and longer than a workgroup, and not a multiple of its lanes.
@@ -41,6 +41,17 @@ def test_nan_wins_and_stays() -> None:
     x[1, 7] = x[3, 0] = float("nan")
     x[2] = float("-inf")
     check(lambda x: (x.cummax(1), x.cummin(1), x.cumsum(1), x.logcumsumexp(1)), x)
+
+
+def test_exponentials_are_summed_before_their_logarithm() -> None:
+    """As eager's kernel does: a logarithm in each step would be rounded in each step."""
+    x = torch.rand(3, 2000) + 300
+    expected = x.double().logcumsumexp(1)
+    call = compiled(lambda x: x.logcumsumexp(1))
+    assert (call(x.to(DEVICE)).cpu() - expected).abs().max() < 4e-5
+    assert count(call, x.to(DEVICE)) == 1
+    halves = (x[:, :50] / 100).half()
+    check(lambda x: x.logcumsumexp(1) + 1, halves, launches=1)
 
 
 @pytest.mark.once

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tests.compile.support import check, compiled, count
 from tests.support import DEVICE, FLOATS, assert_same, name_of, to_device
+from torch_webgpu.inductor import launch
 
 
 def randn(*shape: int) -> Tensor:
@@ -196,6 +197,7 @@ def test_layouts_of_convolutions(layout: str) -> None:
 
 @pytest.mark.parametrize("rows", (1, 16, 64))
 def test_large_int8_weights(rows: int) -> None:
-    """The kernels of large products load quads of what has them."""
+    """The kernels of large products load quads of what has them. GPUs compute so few tiles in parts, which they add."""
     x, w, scale = randn(rows, 512) / 20, WEIGHTS["int8"](512, 1024), torch.rand(1024) / 40
-    check(lambda x, w, s: x @ (w.float() * s), x, w, scale, launches=1, rtol=1e-4, atol=1e-4)
+    launches = 1 if launch.target()["software"] else 2
+    check(lambda x, w, s: x @ (w.float() * s), x, w, scale, launches=launches, rtol=1e-4, atol=1e-4)

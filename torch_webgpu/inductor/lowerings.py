@@ -8,8 +8,8 @@ from typing import Any
 
 import sympy
 import torch
-from torch._inductor import ir
-from torch._inductor.virtualized import V
+from torch._inductor import ir, lowering
+from torch._inductor.virtualized import V, ops
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,64 @@ def sort(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         log.info("a sort runs eagerly: its kernel takes whole rows, and no op can be a part of it")
         return [None] * len(kwargs["dtypes"])
     return original(*args, **kwargs)
+
+
+def logcumsumexp(original: Callable[..., Any], x: Any, dim: int) -> Any:
+    """The largest exponent so far and the sum of exponentials below it, as eager's kernel has them: the logarithm that
+    the original takes in each step would round in each step."""
+    if x.get_device().type != "webgpu" or not x.get_size() or not x.get_dtype().is_floating_point:
+        return original(x, dim)
+
+    def combine(first: Any, second: Any) -> Any:
+        (a, sum_a), (b, sum_b) = first, second
+        most = ops.maximum(a, b)
+
+        def share(exponent: Any) -> Any:
+            one = ops.constant(1.0, torch.float32)
+            return ops.where(ops.eq(exponent, most), one, ops.exp(ops.sub(exponent, most)))
+
+        return most, ops.add(ops.mul(sum_a, share(a)), ops.mul(sum_b, share(b)))
+
+    def finish(most: Any, total: Any) -> Any:
+        has_no_sum = ops.logical_or(ops.isnan(most), ops.isinf(most))
+        return ops.where(has_no_sum, most, ops.add(most, ops.log(total)))
+
+    given = lowering._make_scan_inner(x, axis=dim, dtype=torch.float32)
+    given["dtypes"] *= 2
+    given["inner_fns"] += (lambda index: ops.constant(1.0, torch.float32),)
+    most, total = ir.Scan.create(**given, combine_fn=combine)
+    if most is None:
+        return original(x, dim)
+    return lowering.to_dtype(lowering.make_pointwise(finish)(most, total), x.get_dtype())
+
+
+HALVES = (torch.float16, torch.bfloat16)
+
+
+def index_put(original: Callable[..., Any], x: Any, indices: Any, values: Any, accumulate: bool, *rest: Any,
+              **options: Any) -> Any:  # fmt: skip
+    if not accumulate or not is_half(x):
+        return original(x, indices, values, accumulate, *rest, **options)
+    return in_float32(x, values, lambda sums, terms: original(sums, indices, terms, True, *rest, **options))
+
+
+def scatter_reduce(original: Callable[..., Any], x: Any, dim: int, index: Any, source: Any, reduce: Any,
+                   **options: Any) -> Any:  # fmt: skip
+    if reduce != "sum" or not is_half(x):
+        return original(x, dim, index, source, reduce, **options)
+    return in_float32(x, source, lambda sums, terms: original(sums, dim, index, terms, "sum", **options))
+
+
+def is_half(x: Any) -> bool:
+    return x.get_device().type == "webgpu" and x.get_dtype() in HALVES
+
+
+def in_float32(x: Any, terms: Any, add: Callable[[Any, Any], Any]) -> Any:
+    """Adds terms to `x`, which is changed: sums of halves would be rounded with each term."""
+    sums = lowering.to_dtype(x, torch.float32)
+    if isinstance(terms, ir.TensorBox):
+        terms = lowering.to_dtype(terms, torch.float32)
+    return lowering.mutate_to(x, lowering.to_dtype(add(sums, terms), x.get_dtype()))
 
 
 def scan_splits(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

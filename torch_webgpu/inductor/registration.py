@@ -55,6 +55,9 @@ def register() -> None:
     _patch(ir.Scan, "create", lowerings.scan)
     _patch(ir.Scan, "num_splits", lowerings.scan_splits)
     _patch(ir.Sort, "create", lowerings.sort)
+    _patch(lowering, "index_put_impl_", lowerings.index_put)
+    _wrap("scatter_reduce_", lowerings.scatter_reduce)
+    _wrap("logcumsumexp", lowerings.logcumsumexp)
 
 
 def _patch(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
@@ -66,6 +69,15 @@ def _patch(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
         return replacement(original, *args, **kwargs)
 
     setattr(owner, name, patched)
+
+
+def _wrap(name: str, replacement: Callable[..., Any]) -> None:
+    """The same for a lowering, which graphs and other lowerings call."""
+    original = getattr(lowering, name)
+    _patch(lowering, name, replacement)
+    for op, function in lowering.lowerings.items():
+        if function is original:
+            lowering.lowerings[op] = getattr(lowering, name)
 
 
 def _create_backend(original: Callable[..., Any], self: Any, place: torch.device) -> Any:
