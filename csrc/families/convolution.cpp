@@ -3,145 +3,13 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
-#include <tuple>
 
-#include "families/epilogue.h"
-#include "families/launch.h"
-#include "families/lines.h"
+#include "families/convolution_launch.h"
+#include "families/convolution_tile.h"
 #include "families/matmul.h"
-#include "families/windows.h"
-#include "shader/convolution.h"
 
 namespace torch_webgpu {
 namespace {
-
-KernelSource print(const Launch& launch) {
-  const auto spec = spec_of<ConvolutionSpec>(launch);
-  return {label_convolution(spec), print_convolution(spec, target(), pages_of(launch))};
-}
-
-template <class Word>
-void copy(Word (&to)[3], const Axes& from) {
-  for (int i = 0; i < 3; ++i) to[i] = static_cast<Word>(from[i]);
-}
-
-// As float32, by group, tap and channel, with quads of rows innermost.
-at::Tensor pack(const at::Tensor& tensor, const Weight& weight, int64_t groups) {
-  const auto& k = weight.kernel;
-  const auto& by = weight.kernel_stride;
-  const at::Tensor packed =
-      empty_tensor({groups, k[0], k[1], k[2], weight.channels, ceil_div(weight.rows, 4) * 4}, {}, at::kFloat);
-  packed.narrow(5, 0, weight.rows)
-      .copy_(tensor.as_strided({groups, k[0], k[1], k[2], weight.channels, weight.rows},
-                               {weight.group_stride, by[0], by[1], by[2], weight.channel_stride, weight.row_stride}));
-  return packed;
-}
-
-class Product {
- public:
-  explicit Product(ConvolutionForm form) { spec.form = static_cast<uint8_t>(form); }
-
-  void operand(ConvolutionOperand operand, const at::Tensor& tensor) {
-    spec.dtype[operand] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), "convolution"));
-    if (operand == kBias) spec.has_bias = 1;
-    tensors_[operand] = tensor;
-  }
-
-  // Instead of operands: the epilogue takes what would be stored.
-  void epilogue(const EpilogueCall& call, const at::Tensor& x, const at::Tensor& rows) {
-    epilogue_.emplace(*call.epilogue.text, x, rows, call.tensors, call.read_only);
-    epilogue_->bind(launch_);
-    epilogue_words_ = call.words;
-    spec.epilogue = call.epilogue.text;
-    spec.dtype[kOut] = static_cast<uint8_t>(DType::f32);
-    for (const auto& [operand, tensor, index] : {std::tuple{kX, &x, 0u}, {kRow, &rows, 1u}}) {
-      spec.dtype[operand] = static_cast<uint8_t>(kernel_dtype(tensor->scalar_type(), "convolution"));
-      spec.binding[operand] = static_cast<uint8_t>(index);
-    }
-    params.x_first = epilogue_->offset(0);
-    params.row_first = epilogue_->offset(1);
-  }
-
-  // How many rows share what a lane loads: as many as registers hold where subgroups exchange them.
-  int64_t tiles(int64_t rows, int64_t columns, int64_t groups) {
-    const Target& adapter = target();
-    spec.shared = adapter.subgroup == 8 && adapter.workgroup == 8 && rows > 4;
-    spec.rows = rows <= 4 ? 4 : rows <= 8 || !spec.shared ? 8 : rows <= 16 ? 16 : 32;
-    params.rows = static_cast<uint32_t>(rows);
-    params.columns = static_cast<uint32_t>(columns);
-    params.groups = static_cast<uint32_t>(groups);
-    params.row_tiles = static_cast<uint32_t>(ceil_div(rows, spec.rows));
-    params.column_tiles = static_cast<uint32_t>(ceil_div(columns, 4 * int64_t{adapter.workgroup}));
-    return int64_t{params.row_tiles} * params.column_tiles * groups;
-  }
-
-  // A kernel by lines has blocks of eight neighbours as its columns.
-  int64_t line_tiles(const View& out, const View& x, int64_t width, int64_t step, int64_t before) {
-    spec.width = static_cast<uint8_t>(width);
-    spec.step = static_cast<uint8_t>(step);
-    spec.quads = before >= 0 && before < width && is_aligned(out) && is_aligned(x);
-    spec.before = static_cast<uint8_t>(spec.quads ? before : 0);
-    spec.rows = std::min<uint8_t>(spec.rows, 16);  // more sums than that wait in memory
-    const int64_t blocks = out.outer[0] * out.size[0] * out.size[1] * ceil_div(out.size[2], 8);
-    params.columns = static_cast<uint32_t>(blocks);
-    params.column_tiles = static_cast<uint32_t>(ceil_div(blocks, target().workgroup));
-    params.row_tiles = static_cast<uint32_t>(ceil_div(params.rows, spec.rows));
-    return int64_t{params.row_tiles} * params.column_tiles * params.groups;
-  }
-
-  void run(int64_t tiles) {
-    const int64_t most = target().software ? 256 : 65535, chunk = ceil_div(tiles, most);
-    dispatch(tiles, {static_cast<uint32_t>(ceil_div(tiles, chunk)), static_cast<uint32_t>(chunk)});
-  }
-  void run_elements(int64_t count) { dispatch(count, chunks_of(count, target().workgroup)); }
-
-  ConvolutionSpec spec{};
-  ConvolutionParams params{};
-
- private:
-  void bind_operands() {
-    Part parts[kConvolutionOperands];
-    for (int i = 0; i < kConvolutionOperands; ++i) {
-      if (tensors_[i].defined()) parts[i] = part_of(tensors_[i]);
-    }
-    bind_pages("convolution", launch_, parts);
-    const auto first = [&](int i) {
-      return tensors_[i].defined() ? static_cast<uint32_t>(offset_in(parts[i], tensors_[i])) : 0;
-    };
-    for (int i = 0; i < kConvolutionOperands; ++i) spec.binding[i] = static_cast<uint8_t>(parts[i].binding);
-    params.x_first = first(kX);
-    params.row_first = first(kRow);
-    params.bias_first = first(kBias);
-  }
-
-  void dispatch(int64_t tasks, Chunks chunks) {
-    TORCH_CHECK(tasks < (int64_t{1} << 31), "webgpu: convolution: more than 2^31 elements");
-    if (!epilogue_) bind_operands();
-    params.tiles = static_cast<uint32_t>(tasks);
-    params.chunk = chunks.chunk;
-    std::memcpy(launch_.params, &params, sizeof(params));
-    launch_.param_words = sizeof(params) / 4;
-    if (epilogue_) epilogue_->pass(launch_, epilogue_words_);
-    launch_.grid[0] = chunks.groups;
-    set_key(launch_, Family::convolution, spec);
-    launch_.print = &print;
-    runtime().stream.dispatch(launch_);
-    if (epilogue_) epilogue_->copy_back();
-  }
-
-  Launch launch_;
-  at::Tensor tensors_[kConvolutionOperands];
-  std::optional<EpilogueBinder> epilogue_;
-  at::ArrayRef<uint32_t> epilogue_words_;
-};
-
-// The dtype that the kernels store, one word per element: a copy converts the result to smaller dtypes.
-at::Tensor words_like(const at::Tensor& out) {
-  const at::ScalarType dtype = word_dtype(out.scalar_type());
-  return dtype == out.scalar_type() ? out : empty_tensor(out.sizes(), out.strides(), dtype);
-}
 
 // A window of one element is a product of matrices, if the pixels of an image lie at equal distances.
 bool is_product(const Window& window, const Weight& weight, const View& out, const View& x) {
@@ -194,7 +62,7 @@ constexpr uint32_t kPackFrom = 8;
 void convolve_general(const Window& window, bool transposed, const View& to, const View& x, const at::Tensor& kernel,
                       const Weight& weight, const at::Tensor& bias, const EpilogueCall* call) {
   const bool tiled = to.tensor.scalar_type() == at::kFloat;
-  Product product_of(tiled ? ConvolutionForm::output : ConvolutionForm::element);
+  GatheredProduct product_of(tiled ? ConvolutionForm::output : ConvolutionForm::element);
   ConvolutionParams& params = product_of.params;
   Axes phases{1, 1, 1}, size = to.size;
   for (int i = 0; i < 3; ++i) {
@@ -221,7 +89,7 @@ void convolve_general(const Window& window, bool transposed, const View& to, con
     const int64_t before = by_elements ? -1 : transposed ? width - 1 - padding : padding;
     tiles = product_of.line_tiles(to, x, width, params.step[2], before);
   }
-  const at::Tensor rows = packed ? pack(kernel, weight, window.groups) : kernel;
+  const at::Tensor rows = packed ? pack_weight(kernel, weight, window.groups, at::kFloat) : kernel;
   product_of.spec.packed = packed;
   product_of.spec.has_gap = product(phases) > 1;
   if (call) {
@@ -232,13 +100,13 @@ void convolve_general(const Window& window, bool transposed, const View& to, con
     product_of.operand(kRow, rows);
     if (bias.defined()) product_of.operand(kBias, bias);
   }
-  copy(params.gap, phases);
-  copy(params.phase_size, size);
-  copy(params.out_size, to.size);
-  copy(params.x_size, x.size);
-  copy(params.kernel, weight.kernel);
-  copy(params.out_stride, to.stride);
-  copy(params.x_stride, x.stride);
+  copy_axes(params.gap, phases);
+  copy_axes(params.phase_size, size);
+  copy_axes(params.out_size, to.size);
+  copy_axes(params.x_size, x.size);
+  copy_axes(params.kernel, weight.kernel);
+  copy_axes(params.out_stride, to.stride);
+  copy_axes(params.x_stride, x.stride);
   params.channels = static_cast<uint32_t>(weight.channels);
   params.out_image = static_cast<uint32_t>(to.outer_stride[0]);
   params.out_channel = static_cast<uint32_t>(to.outer_stride[1]);
@@ -247,7 +115,7 @@ void convolve_general(const Window& window, bool transposed, const View& to, con
   params.row_image = static_cast<uint32_t>(weight.group_stride);
   params.row_step = static_cast<uint32_t>(weight.row_stride);
   params.row_channel = static_cast<uint32_t>(weight.channel_stride);
-  copy(params.row_stride, weight.kernel_stride);
+  copy_axes(params.row_stride, weight.kernel_stride);
   if (tiled) {
     product_of.run(tiles * product(phases));
   } else {
@@ -285,6 +153,9 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
                                  : DepthwiseKind::none;
   if (kind != DepthwiseKind::none) {
     convolve_depthwise(window, transposed, kind, View(result), x, kernel, weight, bias);
+  } else if (const OutputProblem problem{window, transposed, rounded, x, kernel, weight};
+             const ConvolutionTile* tile = tile_of(problem)) {
+    return convolve_tiled(*tile, problem, bias, nullptr);
   } else {
     convolve_general(window, transposed, View(result), x, kernel, weight, bias, nullptr);
   }
@@ -301,6 +172,11 @@ void convolve_into(const EpilogueCall& call, const Window& window, bool transpos
   const Weight weight(View(kernel), window.groups, transposed);
   const View x(given), out(layout);
   if (is_product(window, weight, out, x)) return multiply(weight, kernel, out, x, {}, &call);
+  const OutputProblem problem{window, transposed, out, x, kernel, weight};
+  constexpr auto kFirstTile = static_cast<int64_t>(std::size(kReadings));
+  const ConvolutionTile* tile =
+      call.candidate == kChosen ? tile_of(problem) : tile_of(problem, call.candidate - kFirstTile);
+  if (tile) return convolve_tiled(*tile, problem, {}, &call);
   convolve_general(window, transposed, out, x, kernel, weight, {}, &call);
 }
 
@@ -310,12 +186,14 @@ Candidates convolution_candidates(const Window& window, bool transposed, at::Int
   const Weight weight(View(kernel), window.groups, transposed);
   const View x(given), out(layout);
   if (is_product(window, weight, out, x)) return matmul_candidates(matrix_of(weight, kernel, out), matrix_of(x));
-  Product product_of(ConvolutionForm::output);
+  GatheredProduct product_of(ConvolutionForm::output);
   product_of.tiles(weight.rows, out.outer[0] * product(out.size), window.groups);
   const bool phased = transposed && product(window.stride) > 1;
   const auto best = static_cast<int64_t>(best_reading(window, weight, product_of.spec, phased));
   Candidates found;
   for (int64_t i = 0; i <= best; ++i) found.emplace_back(i, kReadings[i]);
+  const auto tiles = tile_candidates({window, transposed, out, x, kernel, weight}, std::size(kReadings));
+  found.insert(found.end(), tiles.begin(), tiles.end());
   return found;
 }
 
@@ -327,7 +205,8 @@ void convolve_weight(const Window& window, const at::Tensor& grad_weight, const 
   if (x.size[0] == 1 && depthwise_kind(window, false, channels, shape.size) == DepthwiseKind::sliding) {
     return convolve_depthwise_weight(window, grad_weight, pixels, x);
   }
-  Product product_of(ConvolutionForm::weight);
+  if (convolve_weight_tiled(window, grad_weight, pixels, x)) return;
+  GatheredProduct product_of(ConvolutionForm::weight);
   const int64_t tiles = product_of.tiles(rows, channels * product(shape.size), window.groups);
 
   const int64_t lines = pixels.outer[0] * pixels.size[0] * pixels.size[1];
@@ -353,14 +232,14 @@ void convolve_weight(const Window& window, const at::Tensor& grad_weight, const 
   params.x_channel = static_cast<uint32_t>(x.outer_stride[1]);
   params.row_image = static_cast<uint32_t>(pixels.outer_stride[0]);
   params.row_step = static_cast<uint32_t>(pixels.outer_stride[1]);
-  copy(params.out_size, pixels.size);
-  copy(params.x_size, x.size);
-  copy(params.kernel, shape.size);
-  copy(params.step, window.stride);
-  copy(params.dilation, window.dilation);
-  copy(params.out_stride, shape.stride);
-  copy(params.x_stride, x.stride);
-  copy(params.row_stride, pixels.stride);
+  copy_axes(params.out_size, pixels.size);
+  copy_axes(params.x_size, x.size);
+  copy_axes(params.kernel, shape.size);
+  copy_axes(params.step, window.stride);
+  copy_axes(params.dilation, window.dilation);
+  copy_axes(params.out_stride, shape.stride);
+  copy_axes(params.x_stride, x.stride);
+  copy_axes(params.row_stride, pixels.stride);
   for (int i = 0; i < 3; ++i) params.base[i] = -static_cast<int32_t>(window.padding[i]);
   product_of.run(tiles * parts);
   if (!direct) grad_weight.copy_(parts == 1 ? sums.select(0, 0) : sums.sum(0));

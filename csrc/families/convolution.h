@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <string>
 
 #include "families/matmul.h"
 
@@ -68,6 +69,9 @@ void convolve_into(const EpilogueCall& call, const Window& window, bool transpos
 // The kernels that can compute it, by number, with a name each; those of a product where it is one.
 Candidates convolution_candidates(const Window& window, bool transposed, at::IntArrayRef sizes, const at::Tensor& x,
                                   const at::Tensor& weight);
+
+// For tests: GPUs take this tile for every convolution that it can compute. An empty name leaves the choice.
+void force_convolution(const std::string& name);
 
 // The gradient of a weight that took x to pixels of `grad`; for a transposed convolution the two change places.
 void convolve_weight(const Window& window, const at::Tensor& grad_weight, const at::Tensor& grad, const at::Tensor& x);

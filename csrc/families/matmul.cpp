@@ -76,16 +76,15 @@ struct Candidate {
   int64_t groups = 0;                   // at least: a GPU has about a hundred units to occupy
 };
 constexpr int64_t kLarge = 1 << 19, kArea = 64;
-constexpr int64_t kUnits = 96;  // of a large GPU
 constexpr Candidate kCandidates[] = {
     {"vector by 1", MatmulKernel::vector, 1, Where::anywhere, Types::floats, 1, 1, 4096, 0, true},
     {"vector by 4", MatmulKernel::vector, 4, Where::anywhere, Types::floats, kAny, 1, 4096, 0, true},
     {"thin 1", MatmulKernel::thin, 1, Where::gpu, Types::floats, 1},
     {"thin 4", MatmulKernel::thin, 4, Where::gpu, Types::floats, 4},
     {"thin 16", MatmulKernel::thin, 16, Where::gpu, Types::floats, 16},
-    {"128x128", MatmulKernel::tiled, 3, Where::gpu, Types::halves, kAny, kAny, 0, 0, false, 4 * kUnits},
-    {"128x128 twice", MatmulKernel::tiled, 4, Where::gpu, Types::floats, kAny, kAny, 0, 0, false, 4 * kUnits},
-    {"64x64", MatmulKernel::tiled, 1, Where::gpu, Types::floats, kAny, kAny, 0, 0, false, 2 * kUnits},
+    {"128x128", MatmulKernel::tiled, 3, Where::gpu, Types::halves, kAny, kAny, 0, 0, false, 4 * kGpuUnits},
+    {"128x128 twice", MatmulKernel::tiled, 4, Where::gpu, Types::floats, kAny, kAny, 0, 0, false, 4 * kGpuUnits},
+    {"64x64", MatmulKernel::tiled, 1, Where::gpu, Types::floats, kAny, kAny, 0, 0, false, 2 * kGpuUnits},
     {"32x32", MatmulKernel::tiled, 0, Where::gpu, Types::floats},
     {"64x64 by 64", MatmulKernel::tiled, 2, Where::gpu, Types::floats},
     {"shared", MatmulKernel::shared, 1, Where::gpu, Types::any},
@@ -366,8 +365,8 @@ int64_t parts_on_gpu(const Candidate& candidate, const Problem& problem) {
   constexpr int64_t kLeast = 64;  // steps of a part
   if (!is_for_gpus_alone(candidate.kernel) || problem.batches > 1 || problem.depth < 8 * kLeast) return 1;
   const auto [x, y, z] = groups_of(candidate, problem);
-  if (x * y >= kUnits) return 1;
-  const int64_t enough = candidate.kernel == MatmulKernel::thin ? kUnits : 2 * kUnits;  // thin ones have more lanes
+  if (x * y >= kGpuUnits) return 1;
+  const int64_t enough = candidate.kernel == MatmulKernel::thin ? kGpuUnits : 2 * kGpuUnits;  // thin ones have more lanes
   const int64_t wanted = std::min(up(enough, x * y), problem.depth / kLeast);
   for (int64_t parts = wanted; parts < 2 * wanted; ++parts) {  // of one length, if that can be
     if (problem.depth % (16 * parts) == 0) return parts;
@@ -438,6 +437,37 @@ void dispatch(Launch& launch, MatmulSpec& spec, const Problem& problem, const Ca
   launch.flops = problem.flops();
   launch.print = &print;
   dispatch_chosen(launch);
+}
+
+// Binds the operands and dispatches the kernel. False where no bindings hold them.
+bool run(const char* name, const Problem& problem, const Candidate& candidate, Compute compute,
+         const Epilogue& epilogue, const at::Scalar& alpha, const at::Scalar& beta) {
+  MatmulSpec spec{};
+  spec.epilogue = &epilogue;
+  spec.kernel = static_cast<uint8_t>(candidate.kernel);
+  spec.lines = candidate.lines;
+  spec.compute = static_cast<uint8_t>(compute);
+  Launch launch;
+  const Operand* const operands[] = {&problem.out, &problem.a, &problem.b, &problem.c};
+  const uint32_t operand_count = spec.epilogue->adds ? 4 : 3;
+  Part parts[4];
+  for (uint32_t i = 0; i < operand_count; ++i) parts[i] = part_of(*operands[i]->tensor);
+  if (!bind_parts(launch, {parts, operand_count})) return false;
+  for (uint32_t i = 0; i < operand_count; ++i) {
+    const at::Tensor& tensor = *operands[i]->tensor;
+    spec.dtype[i] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), name));
+    spec.binding[i] = static_cast<uint8_t>(parts[i].binding);
+    uint32_t* place = &launch.params[MatmulParams::offset(i)];
+    place[0] = static_cast<uint32_t>(offset_in(parts[i], tensor));
+    place[1] = static_cast<uint32_t>(operands[i]->batch);
+    place[2] = static_cast<uint32_t>(operands[i]->first);
+    place[3] = static_cast<uint32_t>(operands[i]->second);
+  }
+  write_scalar(&launch.params[MatmulParams::kScalars], compute, alpha);
+  write_scalar(&launch.params[MatmulParams::kScalars + 2], compute, beta);
+  launch.param_words = MatmulParams::kWords;
+  dispatch(launch, spec, problem, candidate);
+  return true;
 }
 
 // An empty inner dimension gives 0.
@@ -543,34 +573,15 @@ void matmul(const char* name, const at::Tensor& out, const at::Tensor& a, const 
     candidate = &kJoin;
   }
 
-  MatmulSpec spec{};
-  spec.epilogue = epilogue ? epilogue : c.defined() ? &kAdded : is_one ? &kProduct : &kScaled;
-  spec.kernel = static_cast<uint8_t>(candidate->kernel);
-  spec.lines = candidate->lines;
-  spec.compute = static_cast<uint8_t>(compute);
-  Launch launch;
-  const Operand* const operands[] = {&problem.out, &problem.a, &problem.b, &problem.c};
-  const uint32_t operand_count = spec.epilogue->adds ? 4 : 3;
-  Part parts[4];
-  for (uint32_t i = 0; i < operand_count; ++i) parts[i] = part_of(*operands[i]->tensor);
-  if (!bind_parts(launch, {parts, operand_count})) {
+  const Epilogue& formula = epilogue ? *epilogue : c.defined() ? kAdded : is_one ? kProduct : kScaled;
+  if (!run(name, problem, *candidate, compute, formula, alpha, beta)) {
     multiply_in_windows(name, out, a, b, c, alpha, beta, epilogue);
-    return;
   }
-  for (uint32_t i = 0; i < operand_count; ++i) {
-    const at::Tensor& tensor = *operands[i]->tensor;
-    spec.dtype[i] = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), name));
-    spec.binding[i] = static_cast<uint8_t>(parts[i].binding);
-    uint32_t* place = &launch.params[MatmulParams::offset(i)];
-    place[0] = static_cast<uint32_t>(offset_in(parts[i], tensor));
-    place[1] = static_cast<uint32_t>(operands[i]->batch);
-    place[2] = static_cast<uint32_t>(operands[i]->first);
-    place[3] = static_cast<uint32_t>(operands[i]->second);
-  }
-  write_scalar(&launch.params[MatmulParams::kScalars], compute, alpha);
-  write_scalar(&launch.params[MatmulParams::kScalars + 2], compute, beta);
-  launch.param_words = MatmulParams::kWords;
-  dispatch(launch, spec, problem, *candidate);
+}
+
+void add_parts(const char* name, const at::Tensor& out, const at::Tensor& parts) {
+  TORCH_INTERNAL_ASSERT(!target().software && parts.scalar_type() == at::kFloat);
+  if (!run(name, joined(out, parts, {}), kJoin, Compute::f32, kProduct, 1, 0)) throw_too_large(name, parts);
 }
 
 namespace {

@@ -29,6 +29,11 @@ struct EpilogueCall {
 };
 void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor& b);
 
+// On GPUs: out, a matrix, = the sum of float32 matrices that lie dense, one behind the other.
+void add_parts(const char* name, const at::Tensor& out, const at::Tensor& parts);
+
+constexpr int64_t kGpuUnits = 96;  // of a large GPU: so many workgroups at least, or some of it idles
+
 // The kernels that can compute a @ b of floats, by number, with a name each.
 using Candidates = std::vector<std::pair<int64_t, std::string>>;
 Candidates matmul_candidates(const at::Tensor& a, const at::Tensor& b);

@@ -218,6 +218,16 @@ class Printer {
     const std::string value = to_raw(dtype(0), compute_, "value");
     source_.print("fn raw(value: T) -> " + std::string(bytes(0) == 8 ? "vec2<u32>" : "u32") + " { return " + value +
                   "; }\n");
+    if (walk(0) == Walk::across && (kernel_ == MatmulKernel::tiled || kernel_ == MatmulKernel::join)) {
+      source_.use("halves");
+      source_.print(
+          "fn store_four(batch: u32, row: u32, column: u32, product: vec4<f32>, c: vec4<f32>) {\n"
+          "  if (column >= columns()) { return; }\n  let at = at_out(batch, row, column) >> 2u;\n"
+          "  let value = vec4<f32>(finish_with(c.x, product.x), finish_with(c.y, product.y), "
+          "finish_with(c.z, product.z),\n      finish_with(c.w, product.w));\n  " +
+          memory(0).assign("at", packed_quad_of_floats(dtype(0), "value")) + "\n}\n");
+      return;
+    }
     const auto finished = [](uint32_t i) {
       const std::string part = std::string(".") + "xyzw"[i];
       return "raw(finish_with(c" + part + ", product" + part + "))";
@@ -323,9 +333,8 @@ std::string label_matmul(const MatmulSpec& spec) {
     const MatmulTile& tile = kMatmulTiles[spec.lines];
     const bool packed =
         stay_packed(tile, static_cast<DType>(spec.dtype[1]), walk(1), static_cast<DType>(spec.dtype[2]), walk(2));
-    const char* const walks[] = {"elements", "quads along", "quads across", "elements across"};
     kernel = std::string(tile.name) + ", slices of " + std::to_string(packed ? tile.half_slice : tile.slice) + ", " +
-             walks[spec.walk[1]] + " and " + walks[spec.walk[2]];
+             kWalkNames[spec.walk[1]] + " and " + kWalkNames[spec.walk[2]];
   }
   return "matmul " + kernel + spec.epilogue->name + " (" + name(static_cast<DType>(spec.dtype[1])) + ", " +
          name(static_cast<DType>(spec.dtype[2])) + ") -> " + name(static_cast<DType>(spec.dtype[0]));

@@ -39,6 +39,8 @@ enum class Walk : uint8_t {
   elements_across,  // not at all; but lines, not steps, are neighbours (MatmulKernel::tiled)
 };
 
+constexpr const char* kWalkNames[] = {"elements", "quads along", "quads across", "elements across"};
+
 struct MatmulSpec {
   const Epilogue* epilogue;
   uint8_t kernel;      // MatmulKernel

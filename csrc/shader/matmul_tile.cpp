@@ -53,6 +53,7 @@ class Side {
 
   // Where this lane loads from and stores to.
   std::string setup() const {
+    if (is_gathered()) return across_ ? setup_gathered() : setup_gathered() + places();
     const std::string last = std::string(side_.limit) + "() - 1u";
     if (across_) {
       std::string result = let("x", "lane % " + number(quads_)) + let("k", "lane / " + number(quads_));
@@ -72,22 +73,18 @@ class Side {
       const std::string place = at("min(" + first_ + " + " + line_of(v) + ", " + last + ")");
       result += let("line" + text(v), quads_in_memory_ ? place + " >> 2u" : place);
     }
-    for (uint32_t v = 0; v < loads_; v += block_ ? 4 : 1) {
-      const std::string quad = block_ ? "(lane + " + number(v / 4 * lanes_) + ") / " + number(steps_)
-                                      : "(lane + " + number(v * lanes_) + ") / " + number(4 * steps_);
-      result += let("put" + text(v), "(" + quad + ") ^ (lane % " + number(steps_) + " * " + number(turn_) + " % " +
-                                         number(quads_) + ")");
-    }
-    return result;
+    return result + places();
   }
 
   // The loads of a slice. The first one begins early, by the steps that the last one would lack: there are zeros, and
   // the loop over all others has neither comparisons nor clamps.
   std::string load(bool first) const {
-    std::string result;
+    std::string result = is_gathered() ? steps(first) : "";
     for (uint32_t v = 0; v < loads_; ++v) {
-      const std::string within = across_ && v ? name_ + "_k + " + number(v * rows_) : name_ + "_k";
-      const std::string value = quads_in_memory_ ? quad(v, within, first) : elements(v, within, first);
+      const std::string within = within_of(v);
+      const std::string value = is_gathered()     ? gathered(v)
+                                : quads_in_memory_ ? quad(v, within, first)
+                                                   : elements(v, within, first);
       const bool by_element = !across_ && !quads_in_memory_;
       const std::string begun =
           by_element ? "vec4<u32>(" + within + ") + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(pad)" : within + " >= pad";
@@ -98,7 +95,7 @@ class Side {
   }
 
   std::string advance() const {
-    return across_ ? "  " + name_ + "_at += " + number(slice_) + " * " + name_ + "_step;\n" : "";
+    return across_ && !is_gathered() ? "  " + name_ + "_at += " + number(slice_) + " * " + name_ + "_step;\n" : "";
   }
 
   std::string store(const std::string& buffer) const {
@@ -147,6 +144,72 @@ class Side {
   std::string line_of(uint32_t v) const {
     return block_ ? "(lane + " + number(v / 4 * lanes_) + ") / " + number(steps_) + " * 4u + " + number(v % 4)
                   : "(lane + " + number(v * lanes_) + ") / " + number(steps_);
+  }
+
+  bool is_gathered() const { return !side_.gathered.empty(); }
+  std::string within_of(uint32_t v) const {
+    return across_ && v ? name_ + "_k + " + number(v * rows_) : name_ + "_k";
+  }
+
+  // Where lines are loaded along their steps: the quads of workgroup memory.
+  std::string places() const {
+    std::string result;
+    for (uint32_t v = 0; v < loads_; v += block_ ? 4 : 1) {
+      const std::string quad = block_ ? "(lane + " + number(v / 4 * lanes_) + ") / " + number(steps_)
+                                      : "(lane + " + number(v * lanes_) + ") / " + number(4 * steps_);
+      result += let("put" + text(v), "(" + quad + ") ^ (lane % " + number(steps_) + " * " + number(turn_) + " % " +
+                                         number(quads_) + ")");
+    }
+    return result;
+  }
+
+  // Of gathered operands: a lane has so many steps of a slice, and lines, at each of which it loads.
+  uint32_t gathered_steps() const { return across_ ? loads_ : quads_in_memory_ ? 1 : 4; }
+  uint32_t gathered_lines() const { return !across_ ? loads_ : quads_in_memory_ ? 1 : 4; }
+  std::string gathered_within(uint32_t n) const {
+    return across_ ? within_of(n) : name_ + "_k + " + number(n);
+  }
+
+  std::string setup_gathered() const {
+    std::string result;
+    if (across_) result += let("x", "lane % " + number(quads_));
+    result += let("k", across_ ? "lane / " + number(quads_) : "lane % " + number(steps_) + " * 4u");
+    for (uint32_t n = 0; n < gathered_lines(); ++n) {
+      const std::string line = across_ ? name_ + "_x * 4u + " + number(n) : line_of(n);
+      result += let("line" + text(n), side_.gathered + "_line(batch, " + first_ + " + " + line + ")");
+    }
+    for (uint32_t n = 0; n < gathered_steps(); ++n) {
+      result += let("in" + text(n), side_.gathered + "_within(" + gathered_within(n) + ")");
+    }
+    return result;
+  }
+
+  // The walk is at the first slice's own first step.
+  std::string steps(bool first) const {
+    std::string result;
+    for (uint32_t n = 0; n < gathered_steps(); ++n) {
+      const std::string within =
+          first ? side_.gathered + "_within(max(" + gathered_within(n) + ", pad) - pad)" : name_ + "_in" + text(n);
+      result += let("step" + text(n), side_.gathered + "_step(walk, " + within + ")");
+    }
+    return result;
+  }
+
+  std::string gathered(uint32_t v) const {
+    const auto element = [&](uint32_t line, uint32_t step) {
+      const std::string place = "(" + name_ + "_line" + text(line) + ", " + name_ + "_step" + text(step) + ")";
+      const std::string at = side_.gathered + "_at" + place;
+      const std::string raw = side_.memory.element(at + " >> 2u");
+      const std::string value = !quads_in_memory_ ? "element_" + name_ + "(" + at + ")"
+                                : packed_         ? raw
+                                                  : "floats_" + name_ + "(" + raw + ")";
+      return std::string("select(") + (quads_in_memory_ ? word() : "f32") + "(), " + value + ", " + side_.gathered +
+             "_inside" + place + ")";
+    };
+    if (quads_in_memory_) return across_ ? element(0, v) : element(v, 0);
+    std::string result = "vec4<f32>(";
+    for (uint32_t i = 0; i < 4; ++i) result += (i ? ", " : "") + (across_ ? element(i, v) : element(v, i));
+    return result + ")";
   }
 
   // The step to load: steps before the first are the first, and cleared afterwards.
@@ -258,9 +321,18 @@ bool stay_packed(const MatmulTile& tile, DType a, Walk walk_a, DType b, Walk wal
   return halves(a, walk_a) && halves(b, walk_b) && tile.buffers == 1;
 }
 
+std::string packed_quad_of_floats(DType dtype, const std::string& value) {
+  switch (dtype) {
+    case DType::f16: return "pack_f16(" + value + ")";
+    case DType::bf16: return "pack_bf16(" + value + ")";
+    default: return quad_of_floats(dtype, value);
+  }
+}
+
 std::string print_matmul_tile(const MatmulTile& tile, const MatmulSide& side_a, const MatmulSide& side_b) {
   const bool packed = stay_packed(tile, side_a.dtype, side_a.walk, side_b.dtype, side_b.walk);
   const uint32_t slice = packed ? tile.half_slice : tile.slice;
+  const bool gathered = !side_a.gathered.empty();
   const Side a(side_a, tile, slice, packed), b(side_b, tile, slice, packed);
   const uint32_t across = tile.columns / tile.lane_columns, down = tile.rows / tile.lane_rows;
   std::string result = loads_of(side_a) + loads_of(side_b) + a.declare(tile.buffers) + b.declare(tile.buffers);
@@ -269,11 +341,15 @@ std::string print_matmul_tile(const MatmulTile& tile, const MatmulSide& side_a, 
         "fn unpacked(v: vec2<u32>) -> vec4<f32> {\n"
         "  return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));\n}\n";
   }
-  result += "\n" + entry(tile.lanes()) + "  let first_row = group.y * " + number(tile.rows) +
+  if (gathered) result += "const SLICE = " + number(slice) + ";\n";
+  result += "\n" + entry(tile.lanes()) + "  let steps = " + (gathered ? "depth_of(batch)" : "depth()") +
+            ";\n  let first_row = group.y * " + number(tile.rows) +
             ";\n  let first_column = group.x * " + number(tile.columns) + ";\n  let tx = lane % " + number(across) +
-            ";\n  let ty = lane / " + number(across) + ";\n  let slices = (depth() + " + number(slice - 1) + ") / " +
-            number(slice) + ";\n  let pad = slices * " + number(slice) + " - depth();\n  var start = 0u - pad;\n";
+            ";\n  let ty = lane / " + number(across) + ";\n  let slices = (steps + " + number(slice - 1) + ") / " +
+            number(slice) + ";\n  let pad = slices * " + number(slice) + " - steps;\n" +
+            (gathered ? "  var walk = walk_at(batch, 0u);\n" : "  var start = 0u - pad;\n");
   result += a.setup() + b.setup() + a.load(true) + b.load(true);
+  if (gathered) result += "  walk = walk_at(batch, SLICE - pad);\n";
   const uint32_t quads = tile.lane_columns / 4;
   for (uint32_t i = 0; i < tile.lane_rows; ++i) {
     for (uint32_t j = 0; j < quads; ++j) result += "  var sum" + text(i) + "_" + text(j) + " = vec4<f32>();\n";
@@ -285,19 +361,25 @@ std::string print_matmul_tile(const MatmulTile& tile, const MatmulSide& side_a, 
   const std::string barrier = "workgroupBarrier();\n", now = twice ? "[now]" : "";
   result += a.store(twice ? "[0]" : "") + b.store(twice ? "[0]" : "") + "  " + barrier;
   if (twice) result += "  var now = 0u;\n";
-  result += "  for (var s = 0u; s < slices; s++) {\n    start += " + number(slice) + ";\n" +
+  result += "  for (var s = 0u; s < slices; s++) {\n" +
+            (gathered ? "" : "    start += " + number(slice) + ";\n") +
             indented(a.advance() + b.advance() + a.load(false) + b.load(false)) +
+            (gathered ? "    walk = next_walk(walk);\n" : "") +
             indented(products(a, b, tile.lane_rows, slice, now));
   result += twice ? "    now = 1u - now;\n" : "    " + barrier;
   result += indented(a.store(now) + b.store(now)) + "    " + barrier + "  }\n";
+  const auto column = [&](uint32_t j) { return "first_column + " + number(j * across * 4) + " + tx * 4u"; };
+  // Where gathered results lie is computed once for all rows.
+  for (uint32_t j = 0; j < quads && gathered; ++j) {
+    result += "  let places" + text(j) + " = places_of(batch, " + column(j) + ");\n";
+  }
   for (uint32_t i = 0; i < tile.lane_rows; ++i) {
     const std::string row = "row" + text(i);
     result += "  let " + row + " = first_row + " + number(i / 4 * down * 4 + i % 4) + " + ty * 4u;\n  if (" + row +
               " < rows()) {\n";
     for (uint32_t j = 0; j < quads; ++j) {
-      const std::string column = "first_column + " + number(j * across * 4) + " + tx * 4u";
-      result += "    store_four(batch, " + row + ", " + column + ", sum" + text(i) + "_" + text(j) +
-                ", four_of_c(batch, " + row + ", " + column + "));\n";
+      result += "    store_four(batch, " + row + ", " + column(j) + ", sum" + text(i) + "_" + text(j) + ", " +
+                (gathered ? "places" + text(j) : "four_of_c(batch, " + row + ", " + column(j) + ")") + ");\n";
     }
     result += "  }\n";
   }

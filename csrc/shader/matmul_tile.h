@@ -27,7 +27,15 @@ constexpr MatmulTile kMatmulTiles[] = {
 };
 
 // One operand: a, whose lines are rows, or b, whose lines are columns. The printer of the head declares at_<name>,
-// <limit> and the strides.
+// <limit> and the strides. Where elements are gathered, which both operands are or none, it declares instead, for the
+// operand's prefix P:
+//   P_line(batch, line)    what depends on the line alone, also beyond the last
+//   P_within(k)            what depends on the step's place in the slice alone
+//   P_step(walk, within)   what depends on the step
+//   P_at(line, step)       the index of the element in memory
+//   P_inside(line, step)   whether it counts; a 0 takes its place otherwise
+// and for both depth_of(batch), walk_at(batch, step) and next_walk(walk), which is SLICE steps further. Results go to
+// store_four(batch, row, column, product, places), where places_of(batch, column) is the same for all rows.
 struct MatmulSide {
   char name;          // 'a' or 'b'
   const char* limit;  // the number of lines
@@ -35,11 +43,15 @@ struct MatmulSide {
   Walk walk;
   Memory memory;
   std::string step;  // the stride from step to step
+  std::string gathered = {};  // the prefix, or nothing
 };
 
 // Whether both operands stay packed in workgroup memory.
 bool stay_packed(const MatmulTile& tile, DType a, Walk walk_a, DType b, Walk walk_b);
 std::string print_matmul_tile(const MatmulTile& tile, const MatmulSide& a, const MatmulSide& b);
+
+// A vec4<f32> as a quad in memory, without branches: as quad_of_floats, by functions of the file "halves".
+std::string packed_quad_of_floats(DType dtype, const std::string& value);
 
 // Up to `rows` lines of a with lines of b: those lie along memory, or side by side. Functions four_a and four_b load
 // four steps of a line of a, and four steps of a line or one step of four lines of b.

@@ -13,7 +13,8 @@ CHOSEN = {
     "norm_layers": "test_layer_norm or test_rms_norm or test_far_from_zero or test_batch_norm or test_group_norm",
     "softmax": "test_forward_and_backward or test_special_values or test_rows_sum",
     "reduce": "test_layouts or (test_dtypes and not int) or test_accuracy or test_first_index",
-    "convolution": "test_forward_and_gradients",
+    # windows of single channels, and groups of so few channels that no tile is taken
+    "convolution": "test_forward_and_gradients and (g3 or g6 or 2x3x9x7 or 2x5x6x7 or 2x4x9)",
     "sort": "test_rows_in_one_launch or test_rounds_of_topk",
     "attention": "test_masks or (test_halves and bfloat16) or test_dropout",
 }
@@ -37,6 +38,11 @@ def test_kernels_for_gpus(name: str) -> None:
 @pytest.mark.parametrize("tests", ("test_tiles", "thin or batches or parts or choose", "what_is_added or epilogues"))
 def test_every_kernel_of_products(tests: str) -> None:
     run_as_gpu("gpu_matmul.py", "-k", tests)
+
+
+@pytest.mark.parametrize("tests", ("slices or axis or axes or halves", "not slices and not axis and not axes and not halves"))
+def test_every_kernel_of_convolutions(tests: str) -> None:
+    run_as_gpu("gpu_convolution.py", "-k", tests)
 
 
 def test_rows_and_columns() -> None:

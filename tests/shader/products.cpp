@@ -169,6 +169,20 @@ class Convolutions {
     }
   }
 
+  // Those for GPUs: every way to load and to store.
+  void by_tiles() {
+    constexpr Walk kPixels[] = {Walk::along, Walk::elements_across}, kWeights[] = {Walk::along, Walk::across};
+    constexpr Walk kAll[] = {Walk::elements, Walk::along, Walk::across, Walk::elements_across};
+    for (const DType dtype : kFloats) {
+      for (const Walk x : kPixels) {
+        for (const Walk row : kWeights) tiled(ConvolutionForm::tiled_output, dtype, x, row);
+      }
+      for (const Walk x : {Walk::elements, Walk::across, Walk::elements_across}) {
+        for (const Walk row : kAll) tiled(ConvolutionForm::tiled_weight, dtype, x, row);
+      }
+    }
+  }
+
   void elements() {
     for (const DType dtype : kDTypes) {
       if (dtype == DType::boolean) continue;
@@ -188,6 +202,25 @@ class Convolutions {
       spec.binding[i] = i;
     }
     return spec;
+  }
+
+  void tiled(ConvolutionForm form, DType dtype, Walk x, Walk row) {
+    const bool is_output = form == ConvolutionForm::tiled_output;
+    ConvolutionSpec spec = spec_of(form, is_output ? dtype : DType::f32, dtype);
+    spec.walk_x = static_cast<uint8_t>(x);
+    spec.walk_row = static_cast<uint8_t>(row);
+    for (const bool quads : kEither) {
+      if (!quads && is_output && dtype != DType::f32) continue;
+      spec.quads = quads;
+      spec.rows = quads ? 1 : 0;
+      spec.axes = quads ? 2 : 3;
+      for (const bool turned : kEither) {
+        spec.turned = turned;
+        spec.whole = quads != turned;
+        spec.has_gap = is_output && turned;
+        is_output ? with_bias(spec) : print(spec);
+      }
+    }
   }
 
   void lines(ConvolutionSpec spec) {
@@ -212,7 +245,9 @@ class Convolutions {
     spec.has_bias = 1;
     print(spec);
     spec.has_bias = 0;
-    if (spec.form != static_cast<uint8_t>(ConvolutionForm::output) || spec.dtype[kX] != number_of(DType::f32)) return;
+    const bool fuses = spec.form == static_cast<uint8_t>(ConvolutionForm::output) ||
+                       spec.form == static_cast<uint8_t>(ConvolutionForm::tiled_output);
+    if (!fuses || spec.dtype[kX] != number_of(DType::f32)) return;
     spec.epilogue = &kText;
     spec.binding[kX] = 0;
     spec.binding[kRow] = 1;
@@ -319,6 +354,7 @@ void print_convolution_kernels(const Target& target, const Emit& emit) {
   convolutions.tiles(ConvolutionForm::output);
   convolutions.tiles(ConvolutionForm::weight);
   convolutions.elements();
+  if (!target.software) convolutions.by_tiles();
 }
 
 void print_attention_kernels(const Target& target, const Emit& emit) {

@@ -41,6 +41,32 @@ def test_products_load_quads_and_share_them(name: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("name", [name for name in TABLE if name.startswith("convolution")])
+def test_convolutions_are_products(name: str) -> None:
+    """Of tiles, beside which there is at most a kernel that packs the weight or adds parts."""
+    found = judged()[name]
+    tiles = [verdict for verdict in found if "slices" in verdict.launch.label]
+    assert len(tiles) == 1, [verdict.launch.label for verdict in found]
+    assert all(verdict.us <= 3 for verdict in found if verdict is not tiles[0])
+    assert tiles[0].hot.uncached == 0
+    assert tiles[0].statistics["VGPRs"] <= 128
+    assert tiles[0].statistics["LDS size"] <= 16384
+    assert tiles[0].waves >= 8
+    assert tiles[0].lds_per_fma <= 0.15
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ("3x3", "3x3_128", "3x3_strided", "3x3_last", "3x3_f16", "3x3_last_f16"))
+def test_gradients_take_about_as_long_as_the_forward(name: str) -> None:
+    base, _, rest = name.partition("_")
+    forward = sum(verdict.us for verdict in judged()[f"convolution_{name}"])
+    for what in ("input", "weight"):
+        for gradient in (f"convolution_{name}_{what}", f"convolution_{base}_{what}_{rest}"):
+            if gradient in TABLE:
+                assert sum(verdict.us for verdict in judged()[gradient]) <= 1.5 * forward, gradient
+
+
+@needs_compiler
 @pytest.mark.parametrize("name", [name for name in TABLE if name.startswith("attention")])
 def test_attention_shares_what_it_loads(name: str) -> None:
     for verdict in judged()[name]:

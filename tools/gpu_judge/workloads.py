@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,84 @@ def rows(
     return Workload(lambda: (empty(m, n),), run, whole, lambda launches: [whole] * len(launches), share)
 
 
+@dataclass(frozen=True)
+class Images:
+    """A convolution over square images. `channels` are those that go in and come out."""
+
+    images: int
+    channels: tuple[int, int]
+    size: int
+    kernel: int = 3
+    stride: int = 1
+    dtype: torch.dtype = torch.float32
+    last: bool = False  # channels_last
+
+    @property
+    def out(self) -> int:
+        return -(-self.size // self.stride)
+
+    @property
+    def padding(self) -> int:
+        return self.kernel // 2
+
+    @property
+    def fma(self) -> float:
+        """Of the forward, and of each gradient."""
+        return self.images * self.out**2 * math.prod(self.channels) * self.kernel**2
+
+    @property
+    def bytes(self) -> float:
+        taken, given = self.channels
+        pixels = self.images * (taken * self.size**2 + given * self.out**2)
+        return self.dtype.itemsize * (pixels + taken * given * self.kernel**2)
+
+    def tensors(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The images, the weight, and a gradient of the result."""
+        taken, given = self.channels
+        layout = torch.channels_last if self.last else torch.contiguous_format
+        x, weight, grad = (
+            torch.empty(size, device="webgpu", dtype=self.dtype, memory_format=layout)
+            for size in (
+                (self.images, taken, self.size, self.size),
+                (given, taken, self.kernel, self.kernel),
+                (self.images, given, self.out, self.out),
+            )
+        )
+        return x, weight, grad
+
+
+def convolution(images: Images, what: str = "forward", share: float = 0) -> Workload:
+    """Or the gradient of its `input` or of its `weight`."""
+    whole = Work(images.fma, images.bytes)
+    depths = {
+        "forward": images.channels[0] * images.kernel**2,
+        "input": images.channels[1] * images.kernel**2 / images.stride**2,  # on average over the phases of the stride
+        "weight": images.images * images.out**2,
+    }
+
+    def run(x: torch.Tensor, weight: torch.Tensor, grad: torch.Tensor) -> Any:
+        window = [images.stride] * 2, [images.padding] * 2, [1, 1], False, [0, 0], 1
+        if what == "forward":
+            return torch.ops.aten.convolution(x, weight, None, *window)
+        mask = [what == "input", what == "weight", False]
+        return torch.ops.aten.convolution_backward(grad, x, weight, None, *window, mask)
+
+    def work(launches: list[Launch]) -> list[Work]:
+        works = []
+        parts = 1
+        for launch in launches:
+            if found := re.search(r"slices of (\d+)", launch.label):
+                parts = launch.grid[2] if what == "weight" else 1
+                works.append(Work(whole.fma, whole.bytes, (math.ceil(depths[what] / parts / int(found[1])),)))
+            elif "join" in launch.label:
+                works.append(Work(0, 0, (parts // 16, math.ceil(parts % 16 / 4))))
+            else:  # the weight in the order in which it is read
+                works.append(Work(0, 0, (1,)))
+        return works
+
+    return Workload(images.tensors, run, whole, work, share)
+
+
 PARTS = 4  # of the keys of `attention_64_short`
 
 
@@ -224,6 +302,33 @@ def trips_of_attention(launch: Launch, queries: int, head: int, causal: bool) ->
     return (1, 1, tiles, *slices, *slices)
 
 
+def convolutions() -> dict[str, Workload]:
+    """A name says the window, then what is computed, the layout and the dtype."""
+    images = Images(8, (64, 64), 56)
+    small, strided = Images(8, (128, 128), 28), Images(8, (64, 128), 56, stride=2)
+    found = {
+        "1x1": convolution(replace(images, kernel=1), share=0.9),
+        "1x1_weight": convolution(replace(images, kernel=1), "weight", 0.65),
+        "1x1_256": convolution(Images(8, (256, 256), 14, 1), share=0.7),
+        "3x3": convolution(images, share=0.8),
+        "3x3_128": convolution(small, share=0.8),
+        "3x3_strided": convolution(strided, share=0.8),
+        "3x3_first": convolution(Images(8, (3, 64), 112), share=0.8),
+        "3x3_input": convolution(images, "input", 0.8),
+        "3x3_strided_input": convolution(strided, "input", 0.75),
+        "3x3_weight": convolution(images, "weight", 0.65),
+        "3x3_128_weight": convolution(small, "weight", 0.65),
+        "3x3_strided_weight": convolution(strided, "weight", 0.65),
+    }
+    for name, share in (("1x1", 0.65), ("3x3", 0.75), ("3x3_input", 0.75), ("3x3_weight", 0.65)):
+        what = name.partition("_")[2] or "forward"
+        own = replace(images, kernel=int(name[0]))
+        found[f"{name}_last"] = convolution(replace(own, last=True), what, share)
+        found[f"{name}_f16"] = convolution(replace(own, dtype=HALF), what, share)
+        found[f"{name}_last_f16"] = convolution(replace(own, last=True, dtype=HALF), what, share)
+    return {f"convolution_{name}": workload for name, workload in found.items()}
+
+
 SHARES = {512: 0.7, 1024: 0.8, 4096: 0.88}
 LAYOUTS = ("nn", "nt", "tn")
 TABLE: dict[str, Workload] = {
@@ -246,6 +351,7 @@ TABLE: dict[str, Workload] = {
     **{f"attention_decode_{head}_f16": attention_decode(head, share=0.9) for head in (64, 128)},
     **{f"attention_decode_{head}": attention_decode(head, torch.float32, share=0.9) for head in (64, 128)},
     "attention_decode_128_f16_grouped": attention_decode(128, group=8, keys=16384, share=0.7),
+    **convolutions(),
     "sum_first": sum_of(lambda x: x.sum(0), 4096, 4096, True, 0.77),
     "sum_first_long": sum_of(lambda x: x.sum(0), 32768, 1024, True, 0.77),
     "sum_all": sum_of(lambda x: x.sum(), 4096, 4096, False, 0.77),
