@@ -4,52 +4,15 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/scalar_tensor.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "device/allocator.h"
 #include "device/context.h"
 #include "device/generator.h"
-#include "device/number.h"
-#include "runtime/horizontal.h"
 
 namespace torch_webgpu {
 namespace {
-
-uint64_t largest_binding() { return runtime().device.limits.maxStorageBufferBindingSize; }
-
-// A number that only the host holds so far goes into parameters instead of a binding: a replay would repeat it.
-bool is_plain(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.device().type() == kDeviceType && tensor.layout() == at::kStrided &&
-         !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor() && !number_in(tensor.storage());
-}
-
-// A number on the host, such as the seed that attention keeps for its backward: a recording is for its value.
-bool is_host_number(const at::Tensor& tensor) {
-  return tensor.is_cpu() && tensor.dim() == 0 && tensor.layout() == at::kStrided && tensor.element_size() <= 8;
-}
-
-int64_t bits_of(const at::Tensor& number) {
-  int64_t bits = 0;
-  std::memcpy(&bits, number.const_data_ptr(), number.element_size());
-  return bits;
-}
-
-const Buffer* buffer_if_any(const at::Tensor* tensor) {
-  return tensor && !tensor->is_cpu() ? buffer_of(*tensor) : nullptr;
-}
-
-uint32_t first_with_buffer(const Arguments& arguments, size_t index, const Buffer* buffer) {
-  for (size_t i = 0; i < index; ++i) {
-    if (buffer_if_any(arguments[i].tensor) == buffer) return static_cast<uint32_t>(i);
-  }
-  return static_cast<uint32_t>(index);
-}
-
-uint64_t large_size_of(const Buffer* buffer) {
-  return buffer && buffer->size_bytes > largest_binding() ? buffer->size_bytes : 0;
-}
 
 // TORCH_WEBGPU_HORIZONTAL=0 leaves launches as they are.
 bool fuses() {
@@ -88,67 +51,6 @@ class Scratch {
 };
 
 }  // namespace
-
-std::optional<Layout> Layout::of(const Arguments& arguments) {
-  Layout layout;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const auto& [tensor, number] = arguments[i];
-    if (!tensor) {
-      layout.entries_.push_back({Entry::number, at::ScalarType::Undefined, 0, 0, number, {}});
-      continue;
-    }
-    if (is_host_number(*tensor)) {
-      layout.entries_.push_back({Entry::host_number, tensor->scalar_type(), 0, 0, bits_of(*tensor), {}});
-      continue;
-    }
-    if (!is_plain(*tensor)) return std::nullopt;
-    const Buffer* buffer = buffer_of(*tensor);
-    Entry entry{Entry::tensor,         tensor->scalar_type(),    buffer ? first_with_buffer(arguments, i, buffer) : 0,
-                large_size_of(buffer), tensor->storage_offset(), {}};
-    entry.sizes_and_strides.append(tensor->sizes().begin(), tensor->sizes().end());
-    entry.sizes_and_strides.append(tensor->strides().begin(), tensor->strides().end());
-    layout.entries_.push_back(std::move(entry));
-  }
-  return layout;
-}
-
-void Layout::allow_any_value(uint32_t argument) { entries_[argument].kind = Entry::any_host_number; }
-
-bool Layout::has_host_numbers() const {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const Entry& entry) { return entry.kind == Entry::host_number; });
-}
-
-bool Layout::holds(const Arguments& arguments) const {
-  if (arguments.size() != entries_.size()) return false;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const auto& [tensor, number] = arguments[i];
-    const Entry& entry = entries_[i];
-    if (!tensor) {
-      if (entry.kind != Entry::number || number != entry.value) return false;
-      continue;
-    }
-    if (entry.kind == Entry::host_number || entry.kind == Entry::any_host_number) {
-      if (!is_host_number(*tensor) || tensor->scalar_type() != entry.dtype) return false;
-      if (entry.kind == Entry::host_number && bits_of(*tensor) != entry.value) return false;
-      continue;
-    }
-    if (entry.kind != Entry::tensor) return false;
-    const auto sizes = tensor->sizes(), strides = tensor->strides();
-    const size_t rank = sizes.size();
-    if (tensor->scalar_type() != entry.dtype || tensor->storage_offset() != entry.value ||
-        2 * rank != entry.sizes_and_strides.size() ||
-        !std::equal(sizes.begin(), sizes.end(), entry.sizes_and_strides.begin()) ||
-        !std::equal(strides.begin(), strides.end(), entry.sizes_and_strides.begin() + static_cast<ptrdiff_t>(rank)) ||
-        !is_plain(*tensor)) {
-      return false;
-    }
-    const Buffer* buffer = buffer_of(*tensor);
-    if (large_size_of(buffer) != entry.large_size_bytes) return false;
-    if (buffer && first_with_buffer(arguments, i, buffer) != entry.shares_with) return false;
-  }
-  return true;
-}
 
 RecordedCall::~RecordedCall() {
   for (Buffer* buffer : fixed_buffers_) {
@@ -201,17 +103,14 @@ bool RecordedCall::end(const std::vector<std::optional<at::Tensor>>& results) {
     }
     results_.push_back(std::move(*found));
   }
+  std::vector<uint32_t> slots;
+  for (const Result& result : results_) {
+    if (result.kind == Result::made) slots.push_back(result.index);
+  }
+  plan_ = std::make_unique<CallPlan>(*tape_, arguments_, std::move(slots));
   arguments_.clear();
   made_randoms_.clear();
-  if (!failure_.empty()) return false;
-  if (!fuses()) return true;
-  fuse_horizontally(*tape_, runtime().kernels, runtime().device);
-  std::vector<uint32_t> kept;
-  for (const Result& result : results_) {
-    if (result.kind == Result::made) kept.push_back(result.index);
-  }
-  tape_->share_memory(kept);
-  return true;
+  return failure_.empty();
 }
 
 std::optional<RecordedCall::Result> RecordedCall::result_of(const at::Tensor& tensor) const {
@@ -288,7 +187,9 @@ c10::Storage RecordedCall::storage_of(uint64_t slot_bytes, const Result& result)
 
 std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arguments) {
   Runtime& here = runtime();
-  const auto& slots = tape_->slots();
+  const auto fused = plan_->tape_for(arguments);
+  const Tape& tape = *fused;
+  const auto& slots = tape.slots();
   c10::SmallVector<const Buffer*, 32> buffers(slots.size(), nullptr);
   c10::SmallVector<c10::Storage, 8> own_storages(fixed_ ? 0 : slots.size());
   if (fixed_) {
@@ -325,15 +226,15 @@ std::vector<std::optional<at::Tensor>> RecordedCall::replay(const Arguments& arg
     }
   }
   c10::SmallVector<RandomStart, 4> randoms(1);
-  if (tape_->random_blocks() > 0) {
-    const auto [seed, first] = generator().take(tape_->random_blocks());
+  if (tape.random_blocks() > 0) {
+    const auto [seed, first] = generator().take(tape.random_blocks());
     randoms[0] = {seed, first};
   }
   for (const auto& [seed, counter] : random_arguments_) {
     randoms.push_back({static_cast<uint64_t>(bits_of(*arguments[seed].tensor)),
                        static_cast<uint64_t>(bits_of(*arguments[counter].tensor))});
   }
-  here.stream.replay(*tape_, buffers.data(), randoms.data());
+  here.stream.replay(tape, buffers.data(), randoms.data());
 
   std::vector<std::optional<at::Tensor>> results(results_.size());
   for (size_t i = 0; i < results_.size(); ++i) {

@@ -8,37 +8,11 @@
 #include <optional>
 #include <vector>
 
+#include "device/call_plan.h"
+#include "device/layout.h"
 #include "runtime/tape.h"
 
 namespace torch_webgpu {
-
-// A tensor or a whole number; neither is owned.
-struct Argument {
-  const at::Tensor* tensor = nullptr;
-  int64_t number = 0;
-};
-using Arguments = c10::SmallVector<Argument, 16>;
-
-// The properties of the arguments that a recording depends on: layouts, and which arguments share a buffer.
-class Layout {
- public:
-  // None where an argument is neither a plain tensor of the device nor a number.
-  static std::optional<Layout> of(const Arguments& arguments);
-  bool holds(const Arguments& arguments) const;
-  bool has_host_numbers() const;            // tensors without dimensions on the host, whose values it includes
-  void allow_any_value(uint32_t argument);  // of a number on the host
-
- private:
-  struct Entry {
-    enum Kind : uint8_t { number, host_number, any_host_number, tensor } kind;
-    at::ScalarType dtype;
-    uint32_t shares_with;       // the first argument with the same buffer
-    uint64_t large_size_bytes;  // of a buffer that one binding cannot hold, otherwise 0
-    int64_t value;              // of a number; of a tensor the storage offset
-    c10::SmallVector<int64_t, 8> sizes_and_strides;
-  };
-  std::vector<Entry> entries_;
-};
 
 // Numbers on the host that say which random numbers an op took, for its gradient. A replayed call takes other ones. The
 // op that makes them says so, and the one that reads them asks for the source that its launches name
@@ -65,7 +39,6 @@ class RecordedCall {
 
   // The results, with nothing where the function gave no tensor.
   std::vector<std::optional<at::Tensor>> replay(const Arguments& arguments);
-  size_t launches() const { return tape_->launch_count(); }
   // The arguments on the host that are seeds and counters: the recording holds for all of their values.
   std::vector<uint32_t> random_arguments() const;
 
@@ -96,7 +69,8 @@ class RecordedCall {
 
   std::vector<at::Tensor> arguments_;  // while recording, so that no buffer of theirs is handed out again
   std::vector<at::Tensor> constants_;
-  std::unique_ptr<Tape> tape_;
+  std::unique_ptr<Tape> tape_;  // as it was recorded
+  std::unique_ptr<CallPlan> plan_;
   std::vector<Result> results_;
   std::string failure_;
   std::vector<RandomNumbers> made_randoms_;        // while recording

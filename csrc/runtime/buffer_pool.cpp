@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "runtime/error.h"
+#include "runtime/segments.h"
 #include "runtime/stream.h"
 #include "runtime/system.h"
 #include "runtime/tape.h"
@@ -13,8 +14,6 @@ namespace {
 
 constexpr uint64_t kSmallest = 256;
 constexpr uint64_t kBindingAlignment = 256;  // that every adapter accepts for the start of a binding
-// What a launch costs matters less to larger buffers, and moving them costs more.
-constexpr uint64_t kMostGathered = uint64_t{1} << 20;
 // A segment is as large as all before it together, within these bounds.
 constexpr uint64_t kSmallestSegment = uint64_t{1} << 20, kLargestSegment = uint64_t{64} << 20;
 

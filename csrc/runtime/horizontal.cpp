@@ -4,21 +4,19 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "runtime/fused_text.h"
+#include "runtime/schedule.h"
+#include "runtime/segment_launch.h"
+
 namespace torch_webgpu {
 namespace {
 
 using Step = Tape::Step;
 using SlotBinding = Tape::SlotBinding;
 
-constexpr uint64_t kFamily = 40;    // in the first word of a key
 constexpr uint32_t kMostParts = 8;  // of one kernel: each has a number in the first two vectors of its parameters
 constexpr uint32_t kHeadVectors = 2;
 constexpr size_t kMostTexts = 4096;
-
-uint32_t vectors_of(uint32_t words) { return (words + 3) / 4; }
-
-// A launch beyond this has work enough to fill the device by itself.
-uint32_t most_groups(const Device& device) { return device.info.type == "cpu" ? 16 : 256; }
 
 bool is_same(const SlotBinding& a, const SlotBinding& b) {
   return a.slot == b.slot && a.window == b.window && a.size_bytes == b.size_bytes;
@@ -27,8 +25,7 @@ bool is_same(const SlotBinding& a, const SlotBinding& b) {
 // A launch made of several.
 class Group {
  public:
-  Group(const Tape& tape, const Device& device)
-      : tape_(tape), most_bindings_(std::min(kMaxBindings, device.limits.maxStorageBuffersPerShaderStage)) {}
+  Group(const Tape& tape, uint32_t most_bindings) : tape_(tape), most_bindings_(most_bindings) {}
 
   bool add(uint32_t number) {
     const Step& step = tape_.steps()[number];
@@ -72,56 +69,27 @@ class Group {
 
   // Kernels of the same parts, bound alike, have one text and one key.
   KernelKey key() const {
-    static std::mutex mutex;
-    static auto* numbers = new std::unordered_map<std::string, uint64_t>;
     std::string name;
     for (const Part& part : parts_) {
       name += std::to_string(tape_.steps()[part.number].kernel->id) + ' ' + std::to_string(part.first_param);
       for (const uint32_t binding : part.bindings) name += ',' + std::to_string(binding);
       name += ';';
     }
-    const std::lock_guard lock(mutex);
-    KernelKey key;
-    key.words = {kFamily, numbers->emplace(name, numbers->size() + 1).first->second, 0, 0};
-    return key;
+    return key_of_fused(name);
   }
 
   KernelSource source() const {
-    KernelSource source;
-    std::vector<std::string> directives;
-    std::vector<std::string> builtins{"workgroup_id"};
-    std::string storages, texts, calls;
-    for (size_t i = 0; i < bound_.size(); ++i) {
-      storages += "@group(0) @binding(" + std::to_string(i) + ") var<storage, " +
-                  (bound_[i].is_written ? "read_write" : "read") + "> " + storage_name(i) + ": " + bound_[i].type +
-                  ";\n";
-    }
+    FusedText fused;
+    for (const Bound& bound : bound_) fused.bind(bound.type, bound.is_written);
     for (size_t i = 0; i < parts_.size(); ++i) {
       const KernelText& text = *tape_.text(parts_[i].number);
-      const std::string prefix = "part" + std::to_string(i) + "_";
-      std::vector<std::string> names;
-      for (const uint32_t binding : parts_[i].bindings) names.push_back(storage_name(binding));
-      texts += text.part(prefix, names, parts_[i].first_param) + "\n";
-      add_new(directives, text.directives());
-      add_new(builtins, text.builtins());
-      const std::string begin = i ? end_of(i - 1) : "0u";
-      const std::string call = text.call(prefix, begin, end_of(i) + " - " + begin) + ";";
-      calls += (i ? " else " : "  ");
-      calls += i + 1 < parts_.size() ? "if (workgroup_id.x < " + end_of(i) + ") {\n" : "{\n";
-      calls += "    " + call + "\n  }";
-      if (source.label.find(text.label()) == std::string::npos) {
-        source.label += (source.label.empty() ? "" : " | ") + text.label();
-      }
+      const std::string prefix = "part" + std::to_string(i) + "_", begin = i ? end_of(i - 1) : "0u";
+      std::vector<KernelText::Access> accesses;
+      for (const uint32_t binding : parts_[i].bindings) accesses.push_back({FusedText::array_name(binding)});
+      fused.add(text, text.part(prefix, accesses, std::to_string(parts_[i].first_param)), end_of(i),
+                text.call(prefix, begin, end_of(i) + " - " + begin));
     }
-    for (const auto& directive : directives) source.wgsl += directive + "\n";
-    source.wgsl += storages + "@group(1) @binding(0) var<uniform> " + KernelText::kParams + ": array<vec4<u32>, " +
-                   std::to_string(kParamWords / 4) + ">;\n" + texts + "@compute @workgroup_size(" +
-                   tape_.text(parts_.front().number)->workgroup_size() + ")\nfn main(";
-    for (const auto& builtin : builtins) {
-      source.wgsl += "@builtin(" + builtin + ") " + builtin + ": " + KernelText::type_of_builtin(builtin) + ", ";
-    }
-    source.wgsl += ") {\n" + calls + "\n}\n";
-    return source;
+    return fused.source(tape_.text(parts_.front().number)->workgroup_size(), kParamWords / 4);
   }
 
   void append_to(Tape::Program& program, std::shared_ptr<Kernel> kernel) const {
@@ -159,16 +127,9 @@ class Group {
     std::vector<uint32_t> bindings;
   };
 
-  static std::string storage_name(size_t binding) { return "bound" + std::to_string(binding); }
   static std::string end_of(size_t part) {
     return std::string(KernelText::kParams) + "[" + std::to_string(part / 4) + "]." + "xyzw"[part % 4];
   }
-  static void add_new(std::vector<std::string>& all, const std::vector<std::string>& some) {
-    for (const auto& one : some) {
-      if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
-    }
-  }
-
   const Tape& tape_;
   const uint32_t most_bindings_;
   std::vector<Bound> bound_;
@@ -176,81 +137,6 @@ class Group {
   uint32_t vectors_ = kHeadVectors;
   bool random_ = false;
 };
-
-// The steps of a tape with what each has to wait for.
-class Schedule {
- public:
-  explicit Schedule(const Tape& tape) : tape_(tape), nodes_(tape.steps().size()) {
-    struct Slot {
-      int64_t writer = -1;
-      std::vector<uint32_t> readers;
-    };
-    std::vector<Slot> slots(tape.slots().size());
-    for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      const Step& step = tape.steps()[i];
-      for (uint32_t b = 0; b < step.binding_count; ++b) {
-        Slot& slot = slots[tape.bindings(step)[b].slot];
-        if (slot.writer >= 0) depend(i, static_cast<uint32_t>(slot.writer));
-        if (!writes(i, b)) {
-          slot.readers.push_back(i);
-          continue;
-        }
-        for (const uint32_t reader : slot.readers) depend(i, reader);
-        slot = {i, {}};
-      }
-    }
-    for (size_t i = nodes_.size(); i-- > 0;) {
-      for (const uint32_t later : nodes_[i].later)
-        nodes_[i].height = std::max(nodes_[i].height, nodes_[later].height + 1);
-    }
-    for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_[i].waits_for == 0) ready_.push_back(i);
-    }
-  }
-
-  // The steps that nothing holds back: first those with the longest way to the end.
-  const std::vector<uint32_t>& ready() {
-    std::sort(ready_.begin(), ready_.end(), [this](uint32_t a, uint32_t b) {
-      return nodes_[a].height != nodes_[b].height ? nodes_[a].height > nodes_[b].height : a < b;
-    });
-    return ready_;
-  }
-  void take(const std::vector<uint32_t>& steps) {
-    for (const uint32_t step : steps) {
-      std::erase(ready_, step);
-      for (const uint32_t later : nodes_[step].later) {
-        if (--nodes_[later].waits_for == 0) ready_.push_back(later);
-      }
-    }
-  }
-
- private:
-  struct Node {
-    std::vector<uint32_t> later;
-    uint32_t waits_for = 0, height = 0;
-  };
-
-  bool writes(uint32_t number, uint32_t binding) const {
-    if (!tape_.steps()[number].kernel) return binding == 1;  // a copy
-    const auto& text = tape_.text(number);
-    return !text || text->storages()[binding].is_written;
-  }
-  void depend(uint32_t later, uint32_t earlier) {
-    if (later == earlier) return;
-    nodes_[earlier].later.push_back(later);
-    ++nodes_[later].waits_for;
-  }
-
-  const Tape& tape_;
-  std::vector<Node> nodes_;
-  std::vector<uint32_t> ready_;
-};
-
-bool may_be_part(const Tape& tape, uint32_t number, uint32_t most) {
-  const Step& step = tape.steps()[number];
-  return step.kernel && tape.text(number) && !step.windowed && !step.reports && step.grid[0] <= most &&
-         step.grid[1] == 1 && step.grid[2] == 1;
-}
 
 }  // namespace
 
@@ -269,26 +155,47 @@ std::shared_ptr<const KernelText> text_of(const Launch& launch) {
   return shared;
 }
 
-void fuse_horizontally(Tape& tape, KernelCache& kernels, const Device& device) {
+bool may_be_part(const Tape& tape, uint32_t number, const Device& device) {
+  const uint32_t most_groups = device.info.type == "cpu" ? 16 : 256;
+  const Step& step = tape.steps()[number];
+  return step.kernel && tape.text(number) && !step.windowed && !step.reports && step.grid[0] <= most_groups &&
+         step.grid[1] == 1 && step.grid[2] == 1;
+}
+
+uint32_t bindings_of(const Device& device) {
+  return std::min(kMaxBindings, device.limits.maxStorageBuffersPerShaderStage);
+}
+
+void fuse_horizontally(Tape& tape, KernelCache& kernels, const Device& device, const Gathered& gathered) {
   Schedule schedule(tape);
   Tape::Program program;
-  const uint32_t most = most_groups(device);
+  const uint32_t most_bindings = bindings_of(device);
+  const auto fuse = [&](auto&& fused, const std::vector<uint32_t>& steps, size_t fewest) {
+    for (const uint32_t step : steps) fused.add(step);
+    if (fused.size() < fewest) return false;
+    fused.append_to(program, kernels.get(fused.key(), fused.signature(), [&] { return fused.source(); }));
+    schedule.take(fused.members());
+    return true;
+  };
   while (!schedule.ready().empty()) {
-    const std::vector<uint32_t> ready = schedule.ready();
-    std::vector<uint32_t> taken{ready.front()};
-    Group group(tape, device);
-    if (may_be_part(tape, ready.front(), most) && group.add(ready.front())) {
-      for (size_t i = 1; i < ready.size(); ++i) {
-        if (may_be_part(tape, ready[i], most)) group.add(ready[i]);
-      }
+    const uint32_t first = schedule.ready().front();
+    const bool in_segments = gathered.has(tape, first);
+    std::vector<uint32_t> steps;
+    for (const uint32_t step : schedule.ready()) {
+      if (gathered.has(tape, step) == in_segments && may_be_part(tape, step, device)) steps.push_back(step);
     }
-    if (group.size() > 1) {
-      taken = group.members();
-      group.append_to(program, kernels.get(group.key(), group.signature(), [&] { return group.source(); }));
-    } else {
-      tape.append_to(program, ready.front());
+    bool is_fused = false;
+    if (in_segments) {
+      // The fewer kernels share a launch, the fewer texts there are.
+      std::stable_sort(steps.begin(), steps.end(),
+                       [&](uint32_t a, uint32_t b) { return tape.steps()[a].kernel->id < tape.steps()[b].kernel->id; });
+      is_fused = fuse(SegmentLaunch(tape, gathered, most_bindings), steps, 1);
+    } else if (!steps.empty() && steps.front() == first) {
+      is_fused = fuse(Group(tape, most_bindings), steps, 2);
     }
-    schedule.take(taken);
+    if (is_fused) continue;
+    tape.append_to(program, first);
+    schedule.take({first});
   }
   tape.replace(std::move(program));
 }

@@ -73,8 +73,7 @@ class KernelText::Reader {
     return has_entry_ && kernel_.storages_.size() == bound_ && !kernel_.params_.empty();
   }
 
-  std::string part(const std::string& prefix, const std::vector<std::string>& storages, uint32_t first_param) {
-    std::vector<size_t> closing;  // brackets behind the index of a parameter
+  std::string part(const std::string& prefix, const std::vector<Access>& storages, const std::string& first_param) {
     std::string result;
     for (size_t at = 0; at < tokens_.size(); ++at) {
       const Token& token = tokens_[at];
@@ -82,23 +81,21 @@ class KernelText::Reader {
         if (!token.dropped) result += token.text.find('\n') == std::string_view::npos ? ' ' : '\n';
         continue;
       }
-      if (!closing.empty() && closing.back() == at) {
-        result += ')';
-        closing.pop_back();
+      if (!closing_.empty() && closing_.back().at == at) {
+        result += closing_.back().text;
+        closing_.pop_back();
+        continue;
       }
       const bool may_rename = token.renames && !is_member(at);
       if (may_rename && token.text == kernel_.params_) {
-        const size_t open = next(at);
-        result.append(kParams).append("[").append(std::to_string(first_param)).append(" + (");
-        closing.push_back(behind(open) - 1);
-        at = open;
+        at = open_index(at, result.append(kParams), "[" + first_param + " + u32(", ")]");
         continue;
       }
       if (may_rename) {
         const auto storage = std::find_if(kernel_.storages_.begin(), kernel_.storages_.end(),
                                           [&](const Storage& found) { return found.name == token.text; });
         if (storage != kernel_.storages_.end()) {
-          result += storages[storage - kernel_.storages_.begin()];
+          at = print_access(at, storages[storage - kernel_.storages_.begin()], result);
           continue;
         }
         if (contains(kernel_.names_, token.text)) result += prefix;
@@ -115,6 +112,18 @@ class KernelText::Reader {
     return at;
   }
   size_t next(size_t at) const { return first(at + 1); }
+  // Prints the bracket behind a name as `opening`, and later the one that closes it as `closing`.
+  size_t open_index(size_t name, std::string& result, const std::string& opening, const char* closing) {
+    const size_t open = next(name);
+    result += opening;
+    closing_.push_back({behind(open) - 1, closing});
+    return open;
+  }
+  size_t print_access(size_t at, const Access& access, std::string& result) {
+    if (!access.load.empty() && !writes(at)) return open_index(at, result.append(access.load), "(u32(", "))");
+    result += access.array;
+    return access.base.empty() ? at : open_index(at, result, "[" + access.base + " + u32(", ")]");
+  }
   bool is_member(size_t at) const {
     while (at > 0 && is_blank(tokens_[at - 1])) --at;
     return at > 0 && tokens_[at - 1].text == ".";
@@ -261,7 +270,9 @@ class KernelText::Reader {
     for (size_t at = 0; at < tokens_.size(); ++at) {
       if (tokens_[at].dropped) continue;
       for (auto& storage : kernel_.storages_) {
-        if (storage.name == tokens_[at].text && !storage.is_written) storage.is_written = writes(at);
+        if (storage.name != tokens_[at].text) continue;
+        storage.is_written |= writes(at);
+        storage.is_indexed &= text(next(at)) == "[";
       }
     }
   }
@@ -282,6 +293,11 @@ class KernelText::Reader {
 
   KernelText& kernel_;
   std::vector<Token> tokens_;
+  struct Closing {
+    size_t at;
+    const char* text;
+  };
+  std::vector<Closing> closing_;  // brackets behind indices that are printed in another way
   bool is_entry_ = false, has_entry_ = false;
   size_t bound_ = 0;
 };
@@ -315,8 +331,13 @@ std::vector<std::string> KernelText::builtins() const {
   return all;
 }
 
-std::string KernelText::part(const std::string& prefix, const std::vector<std::string>& storages,
-                             uint32_t first_param) const {
+bool KernelText::has_barriers() const {
+  return wgsl_.find("Barrier(") != std::string::npos || wgsl_.find("workgroupUniformLoad(") != std::string::npos ||
+         wgsl_.find("subgroup") != std::string::npos;
+}
+
+std::string KernelText::part(const std::string& prefix, const std::vector<Access>& storages,
+                             const std::string& first_param) const {
   KernelText copy = *this;
   copy.storages_.clear();
   copy.directives_.clear();

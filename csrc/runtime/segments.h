@@ -8,6 +8,9 @@
 
 namespace torch_webgpu {
 
+// Of one buffer. What a launch costs matters less to larger ones, and moving them costs more.
+constexpr uint64_t kMostGathered = uint64_t{1} << 20;
+
 // Whether a binding that the kernel only reads lies in the segment of one that it writes.
 inline bool reads_what_it_writes(const Binding* bindings, const Signature& signature) {
   if (signature.read_only == 0) return false;

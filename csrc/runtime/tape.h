@@ -55,6 +55,7 @@ class Tape {
   // Before recording: notes what fuse_horizontally() needs, and keeps the uses of a buffer apart that the pool hands
   // out again, since a launch would have to wait for the earlier use. share_memory() joins them again.
   void prepare_to_fuse() { fuses_ = true; }
+  bool is_prepared_to_fuse() const { return fuses_; }
   // While recording: what the stream and the pool did.
   void add(const Launch& launch, std::shared_ptr<Kernel> kernel, const Buffer& status);
   void add_copy(const Buffer& source, uint64_t source_offset, const Buffer& target, uint64_t target_offset,

@@ -159,10 +159,10 @@ TEST_CASE("horizontal: the names of a part get a prefix but not those of members
   REQUIRE(text);
   CHECK(text->workgroup_size() == "8");
   CHECK(text->directives() == std::vector<std::string>{"enable subgroups;"});
-  const std::string part = text->part("a_", {"bound3"}, 5);
+  const std::string part = text->part("a_", {{"bound3"}}, "5");
   CHECK(contains(part, "struct a_Pair { v: u32, given_out: u32 }"));
   CHECK(contains(part, "fn a_v(p: a_Pair) -> a_T { return p.v + a_SIZE; }"));
-  CHECK(contains(part, "bound3[lane] = a_v(a_Pair(all_params[5 + (g.x / 4u)].x, u32(1e-3)));"));
+  CHECK(contains(part, "bound3[lane] = a_v(a_Pair(all_params[5 + u32(g.x / 4u)].x, u32(1e-3)));"));
   CHECK_FALSE(contains(part, "@"));
   CHECK(text->call("a_", "1u", "2u") == "a_main(vec3<u32>(workgroup_id.x - 1u, 0u, 0u), local_invocation_index)");
 }

@@ -36,18 +36,23 @@ class WebGPUScheduling(SIMDScheduling):
         return super().can_fuse(node1, node2)
 
     def _binds_too_many(self, first: Any, second: Any) -> bool:
-        """Counts right for nodes in the order in which they run; the other order counts what stays inside too."""
+        """Counts right for nodes in the order in which they run; the other order counts what stays inside too. A buffer
+        that is changed in place has several names."""
         scheduler: Any = self.scheduler
-        names = {dep.name for node in (first, second) for dep in node.read_writes.reads_and_writes()}
-        further = {name: pages_of(name) - 1 for name in names if pages_of(name) > 1}
-        if not further:
-            return bool(scheduler.fusion_prevent_too_many_reads_and_writes(first, second, launch.most_bindings()))
-        if first.is_template():
-            return True
+        of_first, of_second = first.read_writes, second.read_writes
+        passed_on = {dep.name for dep in of_first.writes} & {dep.name for dep in of_second.reads}
+        read = {dep.name for part in (of_first, of_second) for dep in part.reads} - passed_on
         fused = OrderedSet(node.get_name() for part in (first, second) for node in part.get_nodes())
-        inside = {name for name in further if scheduler.can_buffer_be_removed_through_fusion(name, fused)}
-        left = launch.most_bindings() - sum(count for name, count in further.items() if name not in inside)
-        return left < 1 or bool(scheduler.fusion_prevent_too_many_reads_and_writes(first, second, left))
+        written = {
+            dep.name
+            for part in (of_first, of_second)
+            for dep in part.writes
+            if not scheduler.can_buffer_be_removed_through_fusion(dep.name, fused)
+        }
+        pages = {scheduler.mutation_real_name.get(name, name): pages_of(name) for name in read | written}
+        if first.is_template() and max(pages.values(), default=1) > 1:
+            return True
+        return sum(pages.values()) > launch.most_bindings()
 
     can_fuse_vertical = can_fuse
     can_fuse_horizontal = can_fuse
