@@ -72,7 +72,7 @@ def parts_of_columns(
     which each takes four columns where it can. Preferably parts of one length, since shorter ones need masks."""
     if device.type != "webgpu" or inner_reduction:
         return original(device, reduction_numel_hint, numel_hint, inner_reduction)
-    lanes, fewest_rows = (128, 512) if launch.target()["software"] else (1 << 16, 128)
+    lanes, fewest_rows = (512, 512) if launch.target()["software"] else (1 << 16, 128)
     taken = max(1, numel_hint // 4 if numel_hint % 4 == 0 else numel_hint)
     most = max(1, min(lanes // taken, reduction_numel_hint // fewest_rows, MOST_PARTS))
     return next((parts for parts in range(most, most // 2, -1) if reduction_numel_hint % parts == 0), most)
