@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = ("indexing", "kept_rows", "optimizers", "pointwise", "reduce", "scans", "training")
+FILES = ("columns", "indexing", "kept_rows", "optimizers", "pointwise", "reduce", "scans", "training")
 ADAPTERS = {
     "workgroups of 64 without subgroups": {"TORCH_WEBGPU_TARGET": "gpu"},
     "subgroups of four": {"LP_NATIVE_VECTOR_WIDTH": "128"},

@@ -1,6 +1,6 @@
 """Reductions whose outputs lie side by side, as sums over leading dimensions: a lane takes four columns at once.
 
-Loads of a step are quads of neighbouring columns, and every accumulator is four. What is done once for a column (loads of
+A step loads quads of neighbouring columns, and every accumulator is four. What is done once for a column (loads of
 weights, what becomes of a result, its store) is a loop over the four as well; between two such loops a value that the
 later one uses is kept. On GPUs a workgroup is four lines of 64 lanes: the lines share the rows of the same columns.
 """
@@ -42,12 +42,9 @@ class Columns(Blocks):
         super().init_rows()
         self.in_lines = False
 
-    def decide_columns(self, indices: Sequence[sympy.Expr]) -> None:
-        """Whether the elements lie side by side in memory; called with the quads of columns chosen."""
-        hint = V.graph.sizevars.optimization_hint
-        length, columns = hint(self.row.numel, fallback=1024), hint(self.range_trees[0].numel, fallback=1024)
+    def decide_columns(self, indices: Sequence[sympy.Expr], length: int, columns: int) -> None:
         software = launch.target()["software"]
-        if self.is_along or self.in_step or self.features.contains_op("scan") or columns < FEWEST_COLUMNS:
+        if columns < FEWEST_COLUMNS:
             return
         runs = [self.classify(index) for index in self.of_both(indices)].count("run")
         if software:
@@ -142,23 +139,28 @@ class Columns(Blocks):
     def _print_steps(self, loop: Loop, text: IndentedBuffer) -> None:
         """The walk along the columns. Where many loads are to be under way, several steps at a time as long as there
         are so many."""
-        numel = self.index_to_str(self.row.numel)
         begin, lines = ("line", LINES) if self.in_lines else ("0", 1)
         if not any(part.getvalue() for part in (loop.loads, loop.body, loop.stores)):
             return
+        numel, sizes, together = self.row.numel, V.graph.sizevars, self.block * lines
+        has_blocks = self.block > 1 and not sizes.statically_known_lt(numel, together)
+        is_whole = has_blocks and sizes.statically_known_multiple_of(numel, together)
+        rows = self.index_to_str(numel)
+
+        def print_steps(last: str, by: int, steps: IndentedBuffer) -> None:
+            text.writeline(f"for (; step < {last}; step += {by}) {{")
+            with text.indent():
+                text.splice(steps)
+            text.writeline("}")
+
         text.writeline("{")
         with text.indent():
             text.writeline(f"var step = {begin};")
-            if self.block > 1:
-                last = (self.block - 1) * lines
-                text.writeline(f"for (; step < {numel} - {last}; step += {self.block * lines}) {{")
-                with text.indent():
-                    text.splice(self.print_loop(loop, f"step + h * {lines}"))
-                text.writeline("}")
-            text.writeline(f"for (; step < {numel}; step += {lines}) {{")
-            with text.indent():
-                text.splice(self.print_loop(loop, "step", count=1))
-            text.writeline("}")
+            if has_blocks:
+                place = "step + h" if lines == 1 else f"step + h * {lines}"
+                print_steps(f"{rows} - {together - lines}", together, self.print_loop(loop, place))
+            if not is_whole:
+                print_steps(rows, lines, self.print_loop(loop, "step", count=1))
         text.writeline("}")
 
     # What is kept of columns
@@ -181,7 +183,9 @@ class Columns(Blocks):
     @staticmethod
     def _with_kept(number: int, body: IndentedBuffer, kept: dict[str, int]) -> IndentedBuffer:
         names, text = names_in(body.getvalue()), IndentedBuffer()
-        text.writelines([f"let {name} = {name}_of[j];" for name, made in kept.items() if made < number and name in names])
+        text.writelines(
+            [f"let {name} = {name}_of[j];" for name, made in kept.items() if made < number and name in names]
+        )
         text.splice(body)
         text.writelines([f"{name}_of[j] = {name};" for name, made in kept.items() if made == number])
         return text

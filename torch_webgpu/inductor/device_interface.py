@@ -43,7 +43,7 @@ class WebGPUInterface(DeviceInterface):
         def get_device_properties(device: Any = None) -> Properties:
             software = _C.target()["software"]
             # A software adapter has as many workers as the machine has cores; a GPU's are not told.
-            return Properties("webgpu", 2 if software else 16, 1024, 65536, 32, 256)
+            return Properties("webgpu", 2 if software else 64, 1024, 65536, 32, 256)
 
     @staticmethod
     def exchange_device(index: int) -> int:

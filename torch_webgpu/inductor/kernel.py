@@ -113,7 +113,6 @@ class WebGPUKernel(Scans):
         self._take_quads_of(self.range_trees[0])
         if is_reduction:
             self.decide_rows(indices)
-            self.decide_columns(indices)
         if is_reduction and not self.by_columns:
             self._take_quads_of(self.row)
         if self.in_step or "run" not in map(self.classify, indices):

@@ -11,6 +11,8 @@ import torch
 from torch._inductor import ir, lowering
 from torch._inductor.virtualized import V, ops
 
+from torch_webgpu.inductor import launch
+
 log = logging.getLogger(__name__)
 
 
@@ -116,3 +118,19 @@ def scan_splits(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if kwargs["device"].type == "webgpu":
         return ir.ReductionHint.DEFAULT, 1
     return original(*args, **kwargs)
+
+
+MOST_PARTS = 1024
+
+
+def parts_of_columns(
+    original: Callable[..., int], device: Any, reduction_numel_hint: int, numel_hint: int, inner_reduction: bool
+) -> int:
+    """Into how many parts the rows are cut where outputs lie side by side: as many as keep an adapter's lanes busy, of
+    which each takes four columns where it can. Preferably parts of one length, since shorter ones need masks."""
+    if device.type != "webgpu" or inner_reduction:
+        return original(device, reduction_numel_hint, numel_hint, inner_reduction)
+    lanes, fewest_rows = (512, 512) if launch.target()["software"] else (1 << 16, 128)
+    taken = max(1, numel_hint // 4 if numel_hint % 4 == 0 else numel_hint)
+    most = max(1, min(lanes // taken, reduction_numel_hint // fewest_rows, MOST_PARTS))
+    return next((parts for parts in range(most, most // 2, -1) if reduction_numel_hint % parts == 0), most)

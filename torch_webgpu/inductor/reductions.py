@@ -113,9 +113,7 @@ class Reductions(Columns):
         """Of each of four columns, where a lane takes these."""
         name, of_columns = f"acc{next(self.serial)}", self.by_columns and self.quad_tree is not None
         declared = quad_type(kind) if fourfold or of_columns else kind
-        self.front.writeline(
-            f"var {name}: {declared} = {quad_of(kind, start) if fourfold or of_columns else start};"
-        )
+        self.front.writeline(f"var {name}: {declared} = {quad_of(kind, start) if fourfold or of_columns else start};")
         return f"{name}[j]" if of_columns else name
 
     def _result(self, dtype: torch.dtype, text: str, compute: str) -> Any:

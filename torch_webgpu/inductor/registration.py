@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._inductor import compile_fx, config, decomposition, ir, lowering, scheduler, utils
+from torch._inductor import choices, compile_fx, config, decomposition, ir, lowering, scheduler, utils
 from torch._inductor.codegen.common import register_backend_for_device, register_device_op_overrides
 from torch._inductor.runtime import benchmarking
 from torch._inductor.utils import sympy_product
@@ -58,6 +58,7 @@ def register() -> None:
     _patch(lowering, "index_put_impl_", lowerings.index_put)
     _wrap("scatter_reduce_", lowerings.scatter_reduce)
     _wrap("logcumsumexp", lowerings.logcumsumexp)
+    _patch(choices.InductorChoices, "reduction_split_factor", lowerings.parts_of_columns)
 
 
 def _patch(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
@@ -68,7 +69,8 @@ def _patch(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
     def patched(*args: Any, **kwargs: Any) -> Any:
         return replacement(original, *args, **kwargs)
 
-    setattr(owner, name, patched)
+    is_static = isinstance(vars(owner).get(name), staticmethod)
+    setattr(owner, name, staticmethod(patched) if is_static else patched)
 
 
 def _wrap(name: str, replacement: Callable[..., Any]) -> None:

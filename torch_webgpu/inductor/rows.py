@@ -51,7 +51,6 @@ def names_in(text: str) -> set[str]:
 class Rows(Loops):
     def init_rows(self) -> None:
         self.by_lane = False
-        self.is_along = False  # whether rows lie along memory
         self.in_step = False  # whether the lanes of a workgroup walk a row in step, as scans need
         self.row_lanes = 0  # of a workgroup that takes a row
         self.front, self.before_row, self.after_row = IndentedBuffer(), IndentedBuffer(), IndentedBuffer()
@@ -78,23 +77,34 @@ class Rows(Loops):
         """Decides between lanes and workgroups."""
         hint = V.graph.sizevars.optimization_hint
         length, rows = hint(self.row.numel, fallback=1024), hint(self.range_trees[0].numel, fallback=1024)
-        self.is_along = any(self._moves_by_one(index) for index in self.of_both(indices) or indices)
+        along, across = (self.moved_by(tree, self.of_both(indices)) for tree in (self.row, self.range_trees[0]))
+        is_along = self.moved_by(self.row, indices) > 0 if along == across == 0 else along > across
         software = launch.target()["software"]
-        if self.is_along:
+        if is_along:
             self.by_lane = length <= (48 if software else 32) and rows >= 4
         else:
             self.by_lane = length <= 32 or rows >= (8 if software else 1024)
-        self.in_step = not self.by_lane and self.features.contains_op("scan")
+        has_scans = self.features.contains_op("scan")
+        self.in_step = not self.by_lane and has_scans
+        if across and not (is_along or has_scans):
+            self.decide_columns(indices, length, rows)
+
+    def decide_columns(self, indices: Sequence[sympy.Expr], length: int, columns: int) -> None:
+        """Whether lanes take quads of rows that lie side by side."""
 
     def of_both(self, indices: Sequence[sympy.Expr]) -> list[sympy.Expr]:
-        """Those that depend on the row and on the element: the others are loaded little."""
+        """Those that depend on the row and on the element: others stand for less."""
         nodes, both = self.range_tree_nodes, {tree.prefix for tree in self.range_trees}
         return [i for i in indices if {nodes[s].root.prefix for s in i.free_symbols if s in nodes} == both]
 
-    def _moves_by_one(self, index: sympy.Expr) -> bool:
+    def moved_by(self, tree: Any, indices: Sequence[sympy.Expr]) -> int:
+        """How many indices move through memory one by one as a tree's number does."""
+        return sum(self._moves_by_one(tree, index) for index in indices)
+
+    def _moves_by_one(self, tree: Any, index: sympy.Expr) -> bool:
         for symbol in index.free_symbols:
             entry = self.range_tree_nodes.get(symbol)
-            if entry is not None and entry.root is self.row and entry.divisor == 1 and entry.length != 1:
+            if entry is not None and entry.root is tree and entry.divisor == 1 and entry.length != 1:
                 return bool(index.coeff(symbol) == 1)
         return False
 
