@@ -36,6 +36,7 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
     "init",
@@ -59,6 +60,7 @@ __all__ = [
     "reset_cpu_fallbacks",
     "reset_peak_memory_stats",
     "seed",
+    "seed_all",
     "set_device",
     "set_fallback_mode",
     "set_per_process_memory_fraction",
@@ -276,6 +278,11 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) 
     memory.set_fraction(fraction, mem_get_info(device)[1])
 
 
+def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
+    _index(device)
+    return memory.fraction()
+
+
 def ipc_collect() -> None:
     """Nothing: WebGPU shares no memory between processes."""
 
@@ -328,6 +335,10 @@ def manual_seed_all(seed: int) -> None:
 
 def seed() -> int:
     return _default_generator().seed()
+
+
+def seed_all() -> None:
+    seed()
 
 
 def initial_seed() -> int:

@@ -58,7 +58,16 @@ def snapshot(counters: dict[str, int]) -> list[dict[str, Any]]:
     ]
 
 
+_fraction = 1.0
+
+
 def set_fraction(fraction: float, total: int) -> None:
+    global _fraction
     if not 0 <= fraction <= 1:
         raise ValueError(f"invalid fraction {fraction}: it must be between 0 and 1")
-    _C.set_memory_limit(int(fraction * total) if fraction < 1 else 0)
+    _C.set_memory_limit(max(1, int(fraction * total)) if fraction < 1 else 0)  # 0 is no limit
+    _fraction = fraction
+
+
+def fraction() -> float:
+    return _fraction

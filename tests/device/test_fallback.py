@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.device.process import output_of
-from tests.support import fallback_mode, on_device, to_device
+from tests.support import DEVICE, assert_same, fallback_mode, falls_back, on_device, to_device
 
 EIGH = "aten::_linalg_eigh.eigenvalues"
 FFT = "aten::_fft_r2c"
@@ -106,6 +106,16 @@ def test_out_is_resized() -> None:
 
 
 @pytest.mark.usefixtures("quiet")
+def test_out_that_is_resized_has_the_cpus_strides() -> None:
+    for rows in (2, 3, 5):  # columns one behind another, and with gaps between them
+        a, b = torch.rand(rows, 3, generator=torch.Generator().manual_seed(rows)), torch.rand(rows, 4)
+        expected = torch.linalg.lstsq(a, b).solution
+        with falls_back():
+            solution = torch.linalg.lstsq(a.to(DEVICE), b.to(DEVICE)).solution
+        assert_same(solution, expected, rtol=1e-3, atol=1e-3)
+        assert_same(solution.clone(), expected.clone(), rtol=1e-3, atol=1e-3)
+
+
 def test_in_place_writes_through_a_view() -> None:
     here = COMPLEX.clone()
     there = here.to("webgpu")

@@ -199,6 +199,12 @@ def test_fork_rng_can_be_off() -> None:
     assert torch.webgpu.initial_seed() == 97
 
 
+def test_seed_all_is_fresh() -> None:
+    torch.webgpu.manual_seed_all(3)
+    torch.webgpu.seed_all()
+    assert torch.webgpu.initial_seed() != 3
+
+
 def test_states_of_all_devices() -> None:
     torch.webgpu.manual_seed(98)
     states = torch.webgpu.get_rng_state_all()

@@ -73,8 +73,13 @@ def test_memory_fraction() -> None:
         with pytest.raises(torch.OutOfMemoryError, match="set_per_process_memory_fraction"):
             torch.empty(16 << 20, dtype=torch.uint8, device=DEVICE)
         assert small.zero_().sum().item() == 0
+        assert torch.webgpu.get_per_process_memory_fraction() == allowed / total
+        torch.webgpu.set_per_process_memory_fraction(0)
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(16, device=DEVICE)
     finally:
         torch.webgpu.set_per_process_memory_fraction(1.0)
+    assert torch.webgpu.get_per_process_memory_fraction() == 1
     torch.empty(16 << 20, dtype=torch.uint8, device=DEVICE)
     with pytest.raises(ValueError, match="between 0 and 1"):
         torch.webgpu.set_per_process_memory_fraction(1.5)

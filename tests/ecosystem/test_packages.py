@@ -104,17 +104,19 @@ def test_accelerate(precision: str) -> None:
     assert accelerator.native_amp == (precision != "no")
     if precision == "fp16":
         assert accelerator.scaler.is_enabled()
+    torch.manual_seed(0)
     model = nn.Linear(4, 2)
     model, optimizer, loader = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=1e-3), batches())
     before = model.weight.detach().cpu()
     if precision != "no":
         skip_without_autocast()
-    for (batch,) in loader:
-        assert batch.device.type == "webgpu"
-        loss = model(batch).float().square().mean()
-        accelerator.backward(loss)
-        optimizer.step()
-        optimizer.zero_grad()
+    for _ in range(4):  # a scaler skips steps until its scale is small enough
+        for (batch,) in loader:
+            assert batch.device.type == "webgpu"
+            loss = model(batch).float().square().mean()
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
     assert not torch.equal(model.weight.detach().cpu(), before)
 
 

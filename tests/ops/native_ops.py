@@ -29,11 +29,9 @@ FALLBACK = {
 }
 # Not for this device at all.
 ABSENT = {
-    r"to": "every sample moves a tensor to the CPU",
     r"chalf": "the result is complex32, whose copies have no test yet",
     r"sparse\..*|to_sparse|_sparse.*": "sparse tensors",
     r"jiterator_.*": "compiles CUDA C++",
-    r"tensor_split": "PyTorch wants the sections of every device's tensor on the CPU",
 }
 
 
@@ -42,6 +40,8 @@ def _matches(patterns: dict[str, str], name: str) -> bool:
 
 
 NATIVE = tuple(name for name in opinfos() if not _matches(FALLBACK | ABSENT, name))
+
+WITH_THE_CPU = tuple(name for name in opinfos() if _matches(FALLBACK, name))
 
 # What is native in the dtypes that are stored without being computed with: it moves elements, compares or casts them.
 # Samples of index_put, put and scatter also add, which the CPU does: tests/ops/test_indexing.py has their other forms.

@@ -36,7 +36,10 @@ RANDOM = (
     *("randint_like", "randn", "randn_like", "uniform", "nn.functional.alpha_dropout", "nn.functional.dropout"),
     *("nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout"),
     *("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d", "nn.functional.rrelu"),
+    "svd_lowrank",  # of a random part of the matrix, where that has a higher rank
 )
+# PyTorch wants the arguments behind the first on the CPU, for tensors of every device.
+ARGUMENTS_OF_THE_HOST = ("tensor_split",)
 
 
 def full_name(op: OpInfo) -> str:
@@ -81,22 +84,17 @@ def move(values: Any) -> Any:
     """To the device: tensors with their layout, generators, and what names the CPU as the place of the result."""
 
     def one(value: Any) -> Any:
-        if isinstance(value, torch.device) and value.type == "cpu":
-            return torch.device(DEVICE)
-        return value
+        return torch.device(DEVICE) if value in ("cpu", torch.device("cpu")) else value
 
-    moved = to_device(tree_map(one, values))
-    first, args, kwargs = moved
-    if kwargs.get("device") == "cpu":
-        kwargs = {**kwargs, "device": DEVICE}
-    return first, args, kwargs
+    return to_device(tree_map(lambda x: one(x) if isinstance(x, (str, torch.device)) else x, values))
 
 
-def calls(samples: Iterator[SampleInput]) -> Iterator[Call]:
+def calls(samples: Iterator[SampleInput], op: OpInfo) -> Iterator[Call]:
     for sample in samples:
         values = (sample.input, tuple(sample.args), dict(sample.kwargs))
         if storable(values):
-            yield Call(sample, values, move(values))
+            moved = move(values)
+            yield Call(sample, values, (moved[0], *values[1:]) if op.name in ARGUMENTS_OF_THE_HOST else moved)
 
 
 def samples_of(op: OpInfo, dtype: torch.dtype, kind: str = "samples", grad: bool = False) -> Iterator[Call]:
@@ -105,7 +103,7 @@ def samples_of(op: OpInfo, dtype: torch.dtype, kind: str = "samples", grad: bool
     samples = make("cpu", dtype, requires_grad=grad)
     if isinstance(op, BinaryUfuncInfo):  # two numbers are no work for a device
         samples = (sample for sample in samples if tensors((sample.input, sample.args)))
-    return calls(sample.noncontiguous() if kind == "noncontiguous" else sample for sample in samples)
+    return calls((sample.noncontiguous() if kind == "noncontiguous" else sample for sample in samples), op)
 
 
 @contextlib.contextmanager

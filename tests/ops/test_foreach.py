@@ -23,6 +23,11 @@ def lists(dtype: torch.dtype, seed: int) -> Tensors:
     return [*(x.to(dtype) for x in made), made[0].to(dtype).t(), *flat.to(dtype).split(24)]
 
 
+def numbers_in(tensors: Tensors) -> Tensors:
+    """One for each tensor, in memory of its own."""
+    return [x.mean() if x.numel() else tensors[2].clone() for x in tensors]
+
+
 NUMBERS = [0.5, -1.25, 3.0, 2.0, 0.75, -2.0, 1.5, 0.25, 4.0]
 
 CALLS: dict[str, Callable[[Tensors, Tensors, Tensors], Any]] = {
@@ -49,9 +54,7 @@ CALLS: dict[str, Callable[[Tensors, Tensors, Tensors], Any]] = {
     "addcmul": lambda a, b, c: torch._foreach_addcmul(a, b, c, value=-0.3),
     "addcmul numbers": lambda a, b, c: torch._foreach_addcmul(a, b, c, NUMBERS),
     "addcdiv": lambda a, b, c: torch._foreach_addcdiv(a, b, c, value=-0.3),
-    "addcmul of 0-d": lambda a, b, c: torch._foreach_addcmul(
-        a, b, [x.mean() for x in c if x.numel()] + [c[2]], value=0.3
-    ),
+    "addcmul of 0-d": lambda a, b, c: torch._foreach_addcmul(a, b, numbers_in(c), value=0.3),
     "addcdiv numbers": lambda a, b, c: torch._foreach_addcdiv(a, b, c, NUMBERS),
     "lerp": lambda a, b, c: torch._foreach_lerp(a, b, c),
     "lerp number": lambda a, b, c: torch._foreach_lerp(a, b, 0.3),
@@ -63,7 +66,18 @@ CALLS: dict[str, Callable[[Tensors, Tensors, Tensors], Any]] = {
     "sign": lambda a, b, c: torch._foreach_sign(a),
     "reciprocal": lambda a, b, c: torch._foreach_reciprocal(a),
     "exp": lambda a, b, c: torch._foreach_exp(a),
-    "pow": lambda a, b, c: torch._foreach_pow(a, 2),
+    "pow square": lambda a, b, c: torch._foreach_pow(a, 2),
+    "pow root": lambda a, b, c: torch._foreach_pow(a, 0.5),
+    "pow number": lambda a, b, c: torch._foreach_pow(a, -0.75),
+    "pow_ number": lambda a, b, c: torch._foreach_pow_(a, 1.5),
+    "pow": lambda a, b, c: torch._foreach_pow(a, b),
+    "pow of a number": lambda a, b, c: torch._foreach_pow(0.9, a),
+    "pow of one": lambda a, b, c: torch._foreach_pow(1, a),
+    "mul by numbers of the device": lambda a, b, c: torch._foreach_mul(a, numbers_in(b)),
+    "numbers of the device by tensors": lambda a, b, c: torch._foreach_div(numbers_in(b), a),
+    "div_ by numbers of the device": lambda a, b, c: torch._foreach_div_(a, numbers_in(b)),
+    "add numbers of the device": lambda a, b, c: torch._foreach_add(a, numbers_in(b), alpha=0.7),
+    "addcmul_ of numbers of the device": lambda a, b, c: torch._foreach_addcmul_(a, numbers_in(b), c, value=0.3),
     "norm": lambda a, b, c: torch._foreach_norm(a),
     "norm 1": lambda a, b, c: torch._foreach_norm(a, 1),
     "norm inf": lambda a, b, c: torch._foreach_norm(a[:3] + a[4:], torch.inf),
@@ -155,6 +169,9 @@ STEPS: dict[str, tuple[Callable[[list[nn.Parameter]], Callable[[], Any]], int]] 
     "SGD, fused": (lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, fused=True).step, 12),
     "Adam": (lambda p: torch.optim.Adam(p).step, 29),
     "AdamW": (lambda p: torch.optim.AdamW(p).step, 30),
+    "AdamW, capturable": (lambda p: torch.optim.AdamW(p, capturable=True).step, 42),
+    "NAdam, capturable": (lambda p: torch.optim.NAdam(p, capturable=True).step, 67),
+    "ASGD, capturable": (lambda p: torch.optim.ASGD(p, capturable=True).step, 27),
     "AdamW, fused": (lambda p: torch.optim.AdamW(p, fused=True).step, 13),
     "AdamW, AMSGrad, fused": (lambda p: torch.optim.AdamW(p, fused=True, amsgrad=True).step, 13),
 }

@@ -401,3 +401,13 @@ def test_what_stays_on_the_cpu_works() -> None:
             actual.sum().backward()
         assert_same(actual, expected, name, rtol=1e-3, atol=1e-3, strides=False)
         assert_same(there.grad, here.grad, name, rtol=1e-2, atol=1e-3, strides=False)
+
+
+def test_low_ranks() -> None:
+    """Random as they are, they find all of a matrix of that rank."""
+    left, right = (torch.randn(shape, generator=torch.Generator().manual_seed(0)) for shape in ((9, 2), (2, 7)))
+    a = left @ right
+    with fallback_mode("quiet"):
+        for function in (torch.svd_lowrank, lambda a: torch.pca_lowrank(a, center=False)):
+            u, s, v = function(to_device(a))
+            assert_same(u @ torch.diag(s) @ v.mT, a, rtol=1e-4, atol=1e-4)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.ops.native_ops import EXPECTED_FAILURES, FALLING_BACK, MOVERS, NATIVE, tolerance
+from tests.ops.native_ops import EXPECTED_FAILURES, FALLING_BACK, MOVERS, NATIVE, WITH_THE_CPU, tolerance
 from tests.ops.opinfo import (
     Call,
     calls,
@@ -77,6 +77,18 @@ def test_samples_by_the_cpu(name: str, dtype: torch.dtype) -> None:
                 check_gradients(op, call, {}, native=False)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in WITH_THE_CPU if torch.float32 in opinfos()[name].supported_dtypes("cpu")]
+)
+def test_samples_with_the_cpus_help(name: str) -> None:
+    op = opinfos()[name]
+    with fallback_mode("quiet"):
+        for call in islice(samples_of(op, torch.float32), 12):
+            check_forward(op, call, tolerance(name, torch.float32), native=False)
+        for call in islice(samples_of(op, torch.float32, grad=True), 4 if op.supports_autograd else 0):
+            check_gradients(op, call, tolerance(name, torch.float32, "gradients"), native=False)
+
+
 @pytest.mark.parametrize(("name", "dtype"), cases("noncontiguous", STORAGES))
 def test_noncontiguous(name: str, dtype: torch.dtype) -> None:
     op = opinfos()[name]
@@ -132,5 +144,5 @@ def refuses(op: Any, call: Call, pattern: str) -> None:
 def test_errors(name: str, dtype: torch.dtype) -> None:
     op = opinfos()[name]
     for error in op.error_inputs("cpu"):
-        for call in calls(iter([error.sample_input])):
+        for call in calls(iter([error.sample_input]), op):
             refuses(op, call, error.error_regex)

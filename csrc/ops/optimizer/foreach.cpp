@@ -15,6 +15,7 @@
 #include <ATen/ops/_foreach_mul_native.h>
 #include <ATen/ops/_foreach_neg_native.h>
 #include <ATen/ops/_foreach_norm_native.h>
+#include <ATen/ops/_foreach_pow_native.h>
 #include <ATen/ops/_foreach_reciprocal_native.h>
 #include <ATen/ops/_foreach_rsqrt_native.h>
 #include <ATen/ops/_foreach_sign_native.h>
@@ -30,6 +31,7 @@
 #include <vector>
 
 #include "families/multi_tensor.h"
+#include "ops/pointwise/power.h"
 #include "ops/pointwise/table.h"
 
 namespace torch_webgpu {
@@ -189,17 +191,35 @@ struct OfNumbers {
   }
 };
 
+// A number for each tensor, such as its own learning rate or step.
+bool are_numbers(at::TensorList self, at::TensorList numbers) {
+  return self.size() == numbers.size() && std::all_of(numbers.begin(), numbers.end(), [&](const at::Tensor& number) {
+           return number.dim() == 0 && number.device() == self[0].device() &&
+                  number.scalar_type() == self[0].scalar_type();
+         });
+}
+
+// Whether `other` can be an operand beside `self`: tensors alike, or numbers of the device.
+bool suits(at::TensorList self, at::TensorList other) {
+  return are_alike({self, other}) || (are_alike({self}) && are_numbers(self, other));
+}
+
 // Of two lists and, for add and sub, the factor of the second.
 template <const PointwiseRow& Row, auto Slow, auto SlowInPlace, class... Factor>
 struct OfLists {
+  static bool fit(at::TensorList self, at::TensorList other, const Factor&... factor) {
+    return suits(self, other) && !(factor.isComplex() || ...);
+  }
   static Tensors functional(at::TensorList self, at::TensorList other, Factor... factor) {
-    if (!are_alike({self, other}, {at::Scalar(factor)...})) return Slow(self, other, factor...);
-    Tensors outs = results_like(self);
+    // The result of a number and a tensor is the tensor's like.
+    const bool numbers_first = !self.empty() && self[0].dim() == 0 && fit(other, self, factor...);
+    if (!numbers_first && !fit(self, other, factor...)) return Slow(self, other, factor...);
+    Tensors outs = results_like(numbers_first ? other : self);
     run(Row, outs, {self, other}, {.scalar = address(factor...)});
     return outs;
   }
   static void inplace(at::TensorList self, at::TensorList other, Factor... factor) {
-    if (!are_alike({self, other}, {at::Scalar(factor)...})) return SlowInPlace(self, other, factor...);
+    if (!fit(self, other, factor...)) return SlowInPlace(self, other, factor...);
     run(Row, self, {self, other}, {.scalar = address(factor...)});
   }
   static const at::Scalar* address() { return nullptr; }
@@ -227,14 +247,6 @@ struct OfTensor {
   }
 };
 
-// A number for each tensor, such as its own learning rate.
-bool are_numbers(at::TensorList self, at::TensorList numbers) {
-  return self.size() == numbers.size() && std::all_of(numbers.begin(), numbers.end(), [&](const at::Tensor& number) {
-           return number.dim() == 0 && number.device() == self[0].device() &&
-                  number.scalar_type() == self[0].scalar_type();
-         });
-}
-
 template <const PointwiseRow& Row, auto Slow, auto SlowInPlace, class Value>
 struct OfThree {
   static Numbers numbers(const at::Scalar& value) { return {.scalar = &value}; }
@@ -245,8 +257,7 @@ struct OfThree {
   static bool fits(at::TensorList self, at::ArrayRef<at::Scalar> values) { return self.size() == values.size(); }
 
   static bool fit(at::TensorList self, at::TensorList first, at::TensorList second, Value value) {
-    if (!fits(self, value)) return false;
-    return are_alike({self, first, second}) || (are_alike({self, first}) && are_numbers(self, second));
+    return fits(self, value) && suits(self, first) && suits(self, second);
   }
 
   static Tensors functional(at::TensorList self, at::TensorList first, at::TensorList second, Value value) {
@@ -288,6 +299,34 @@ struct OfWeights {
     are_alike({self, other, weights}) ? run(Row, self, {self, other, weights}) : SlowInPlace(self, other, weights);
   }
 };
+
+// Some exponents have formulas of their own, as in pow.
+Tensors power_of_lists(at::TensorList self, const at::Scalar& exponent) {
+  if (!are_alike({self}, exponent)) return at::native::foreach_tensor_pow_scalar_kernel_slow(self, exponent);
+  Tensors outs = results_like(self);
+  const Power power = power_of(self[0].scalar_type(), exponent);
+  run(power.row, outs, {self}, {.scalar = &power.exponent});
+  return outs;
+}
+
+void power_of_lists_(at::TensorList self, const at::Scalar& exponent) {
+  if (!are_alike({self}, exponent)) return at::native::foreach_tensor_pow_scalar_kernel_slow_(self, exponent);
+  const Power power = power_of(self[0].scalar_type(), exponent);
+  run(power.row, self, {self}, {.scalar = &power.exponent});
+}
+
+constexpr PointwiseRow kPowerOfNumber = make_row("pow", "pow(b, a)", PointwiseRow::none, "transcendental");
+
+Tensors powers_of_number(const at::Scalar& base, at::TensorList exponents) {
+  // PyTorch's results are contiguous, whatever the exponents are.
+  const bool contiguous = std::all_of(exponents.begin(), exponents.end(),
+                                      [](const at::Tensor& exponent) { return exponent.is_contiguous(); });
+  if (!contiguous || !are_alike({exponents}, base))
+    return at::native::foreach_scalar_pow_list_kernel_slow(base, exponents);
+  Tensors outs = results_like(exponents);
+  run(kPowerOfNumber, outs, {exponents, {}}, {.number = &base, .variant = 2});
+  return outs;
+}
 
 constexpr PointwiseRow kZero = make_row("zero", "a");
 constexpr PointwiseRow kCopy = make_row("copy", "a");
@@ -331,9 +370,11 @@ Tensors norm(at::TensorList self, const at::Scalar& order, std::optional<at::Sca
 }
 
 #define SLOW(name) at::native::foreach_tensor_##name
-#define FORMS(Form, op, overload, formula, flags, slow, ...)                      \
+#define FORMS(Form, op, overload, formula, flags, slow, ...) \
+  FORMS_WITH(Form, op, overload, formula, flags, nullptr, slow __VA_OPT__(, ) __VA_ARGS__)
+#define FORMS_WITH(Form, op, overload, formula, flags, file, slow, ...)           \
   {                                                                               \
-    static constexpr PointwiseRow row = make_row(#op, formula, flags);            \
+    static constexpr PointwiseRow row = make_row(#op, formula, flags, file);      \
     using Op = Form<row, &SLOW(slow), &SLOW(slow##_) __VA_OPT__(, ) __VA_ARGS__>; \
     native<&Op::functional>(library, "_foreach_" #op overload);                   \
     native<&Op::inplace>(library, "_foreach_" #op "_" overload);                  \
@@ -381,6 +422,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   UNARY_LIST(abs, "abs(a)")
   UNARY_LIST(sign, "sign(a)")
   UNARY_LIST(reciprocal, "1.0 / a")
+  FORMS_WITH(OfLists, pow, ".List", "pow(a, b)", kNone, "transcendental", pow_list_kernel_slow)
+  native<&power_of_lists>(library, "_foreach_pow.Scalar");
+  native<&power_of_lists_>(library, "_foreach_pow_.Scalar");
+  native<&powers_of_number>(library, "_foreach_pow.ScalarAndTensor");
   native<&zero_>(library, "_foreach_zero_");
   native<&copy_>(library, "_foreach_copy_");
   native<&norm>(library, "_foreach_norm.Scalar");

@@ -28,6 +28,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/pointwise/power.h"
 #include "ops/pointwise/table.h"
 
 namespace torch_webgpu {
@@ -42,8 +43,9 @@ constexpr PointwiseRow kSquareInverse = make_row("pow", "1.0 / (a * a)");
 constexpr PointwiseRow kRoot = make_row("pow", "sqrt(a)");
 constexpr PointwiseRow kRootInverse = make_row("pow", "rsqrt(a)");
 
-void pow_scalar(at::TensorIteratorBase& iterator, const at::Scalar& given) {
-  const at::ScalarType dtype = iterator.common_dtype();
+}  // namespace
+
+Power power_of(at::ScalarType dtype, const at::Scalar& given) {
   // The exponent is a number of the dtype, as on the CPU, which lets that of a float32 become infinite.
   const at::Scalar exponent = dtype == at::kFloat ? given : fitted(dtype, given);
   const bool floating = at::isFloatingType(dtype);
@@ -54,7 +56,14 @@ void pow_scalar(at::TensorIteratorBase& iterator, const at::Scalar& given) {
                             : floating && is(.5)  ? kRoot
                             : floating && is(-.5) ? kRootInverse
                                                   : kPower;
-  elementwise(iterator, row, dtype, {&exponent});
+  return {row, exponent};
+}
+
+namespace {
+
+void pow_scalar(at::TensorIteratorBase& iterator, const at::Scalar& given) {
+  const Power power = power_of(iterator.common_dtype(), given);
+  elementwise(iterator, power.row, iterator.common_dtype(), {&power.exponent});
 }
 
 constexpr PointwiseRow kDivTrue = make_row("div", "a / b");
@@ -226,4 +235,5 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 // clang-format on
 
 }  // namespace
+
 }  // namespace torch_webgpu

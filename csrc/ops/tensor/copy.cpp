@@ -177,7 +177,11 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*no
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& target) {
-  if (self.sizes() != target.sizes()) target.resize_(self.sizes());
+  if (self.sizes() != target.sizes()) {
+    // The CPU's kernel chose strides for what it resized.
+    const size_t elements = at::detail::computeStorageNbytes(self.sizes(), self.strides(), /*itemsize=*/1);
+    target.resize_({static_cast<int64_t>(elements)}).as_strided_(self.sizes(), self.strides());
+  }
   return copy_from(self, target, false);
 }
 
