@@ -81,7 +81,13 @@ def _attention(sizes: list[int], dtype: torch.dtype) -> Callable[[], None]:
     return call
 
 
-FAMILIES = {"matmul": (_matmul, (3, 4)), "norm": (_norm, (2,)), "softmax": (_softmax, (1, 2, 3)), "attention": (_attention, (5,))}
+# How to launch, and how many sizes that takes.
+FAMILIES = {
+    "matmul": (_matmul, (3, 4)),
+    "norm": (_norm, (2,)),
+    "softmax": (_softmax, (1, 2, 3)),
+    "attention": (_attention, (5,)),
+}
 
 
 def contests(launch: str, dtype: torch.dtype) -> list[_C.Contest]:
