@@ -107,15 +107,16 @@ void bind_choices(py::module& m) {
       .def_readonly("reference", &Contest::reference)
       .def_readonly("outputs", &Contest::outputs)
       .def_property_readonly("text", &Contest::text)
+      .def_property_readonly("size_bytes", &Contest::size_bytes)
       .def("scratch", &Contest::scratch, without_gil)
       .def(
           "run", [](const Contest& one, int64_t number, const Tensors& on) { run(one, number, on, false); },
           py::arg("number"), py::arg("tensors"), without_gil)
       .def(
-          "prepare",
-          [](const Contest& one, int64_t number, const Tensors& on) { run(one, number, on, true); },
+          "prepare", [](const Contest& one, int64_t number, const Tensors& on) { run(one, number, on, true); },
           py::arg("number"), py::arg("tensors"), without_gil, "Compiles the kernel; raises what is wrong with it.");
-  m.def("contests_of", &contests_of, py::arg("call"), "One for each kind of launch that the call makes, if it chooses.");
+  m.def("contests_of", &contests_of, py::arg("call"),
+        "One for each kind of launch that the call makes, if it chooses.");
   m.def("next_contest", &next_contest);
   m.def("set_choice", &set_choice, py::arg("key"), py::arg("number"));
   m.def(

@@ -47,8 +47,6 @@ std::atomic<uint64_t> work_of_a_contest{0};
 std::atomic<int> watchers{0};
 std::atomic<bool> started{false};
 
-void update() { detail::choices_on = started || watchers > 0; }
-
 Contest with_key(Contest contest, uint64_t key) {
   contest.key = key;
   return contest;
@@ -87,6 +85,7 @@ void fill(const at::Tensor& flat) {
 }
 
 int64_t extent_of(const at::Tensor& tensor, int64_t offset) {
+  if (tensor.numel() == 0) return offset;
   int64_t extent = offset + 1;
   for (int64_t dim = 0; dim < tensor.dim(); ++dim) extent += (tensor.size(dim) - 1) * tensor.stride(dim);
   return extent;
@@ -113,6 +112,12 @@ std::vector<at::Tensor> Contest::scratch() const {
   std::vector<at::Tensor> made;
   for (const at::Tensor& layout : tensors) made.push_back(like(layout));
   return made;
+}
+
+uint64_t Contest::size_bytes() const {
+  uint64_t bytes = 0;
+  for (const at::Tensor& layout : tensors) bytes += layout.defined() ? layout.storage().nbytes() : 0;
+  return bytes;
 }
 
 std::string Contest::text() const {
@@ -151,8 +156,7 @@ bool detail::is_preparing() { return forced && forced->only_prepares; }
 void start_choices(uint64_t work, void (*wake)()) {
   wake_tuner = wake;
   work_of_a_contest = work;
-  started = true;
-  update();
+  if (!started.exchange(true)) ++detail::users_of_choices;
 }
 
 void stop_choices() {
@@ -175,18 +179,22 @@ std::optional<Contest> next_contest() {
 
 Forced::Forced(uint64_t key, int64_t number, bool only_prepares)
     : key(key), number(number), only_prepares(only_prepares) {
+  ++detail::users_of_choices;
   forced = this;
 }
-Forced::~Forced() { forced = nullptr; }
+Forced::~Forced() {
+  forced = nullptr;
+  --detail::users_of_choices;
+}
 
 Contests::Contests() {
   take();
   ++watchers;
-  update();
+  ++detail::users_of_choices;
 }
 Contests::~Contests() {
+  --detail::users_of_choices;
   --watchers;
-  update();
 }
 
 std::vector<Contest> Contests::take() {

@@ -46,30 +46,31 @@ struct Contest {
   };
   using Run = std::function<void(const std::vector<at::Tensor>&)>;
 
-  const char* family;
+  const char* family = "";
   std::vector<Kernel> kernels;      // that can run, the table's choice first
-  int64_t reference;                // the number of the one whose results the others' must match
+  int64_t reference = 0;            // the number of the one whose results the others' must match
   std::vector<at::Tensor> tensors;  // the operands, on the meta device: some may be undefined
-  size_t outputs;                   // how many of them, at the front, are written
+  size_t outputs = 1;               // how many of them, at the front, are written
   Run run;                          // the launch with these operands
   uint64_t key = 0;
 
   // Operands like those of the launch. They hold the same numbers each time.
   std::vector<at::Tensor> scratch() const;
-  std::string text() const;  // the family, and sizes and dtypes of the operands
+  uint64_t size_bytes() const;  // of these
+  std::string text() const;     // the family, and sizes and dtypes of the operands
 };
 
 // A tensor's dtype, sizes, strides and offset, without memory.
 at::Tensor layout_of(const at::Tensor& tensor);
 
 namespace detail {
-inline std::atomic<bool> choices_on{false};
+inline std::atomic<int> users_of_choices{0};
 int64_t choose(uint64_t key, int64_t first, int64_t work, c10::function_ref<Contest()> contest);
 bool is_preparing();
 }  // namespace detail
 
 // False unless kernels are tuned here, or were.
-inline bool choices_are_on() { return detail::choices_on.load(std::memory_order_relaxed); }
+inline bool choices_are_on() { return detail::users_of_choices.load(std::memory_order_relaxed) > 0; }
 
 // For a family whose table says `first`: the number of the kernel to take. `work` is about proportional to the launch's
 // time; `contest` is called where the launch is going to be timed.

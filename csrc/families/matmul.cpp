@@ -231,7 +231,9 @@ Contest contest_of(const Candidate& first, Problem problem, Compute compute) {
   const at::Tensor result = has_result ? *problem.out.tensor
                                        : at::empty(at::IntArrayRef(sizes).slice(a.dim() == 2 ? 1 : 0),
                                                    a.options().dtype(at::kFloat).device(at::kMeta));
-  Contest contest{"matmul", std::move(kernels), 0,
+  Contest contest{"matmul",
+                  std::move(kernels),
+                  0,
                   {layout_of(result), layout_of(a), layout_of(b), has_c ? layout_of(*problem.c.tensor) : at::Tensor()},
                   1,
                   [](const std::vector<at::Tensor>& of) {

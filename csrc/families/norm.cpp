@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <span>
 
-#include "families/choices.h"
 #include "families/launch.h"
+#include "families/takers.h"
 #include "families/tensor.h"
 #include "families/windows.h"
 
@@ -71,15 +71,11 @@ void halve_rows(NormKind kind, const NormRows& norm) {
   }
 }
 
-// Who takes a row: a workgroup that keeps it in registers, a workgroup, or an invocation.
-enum class Taker : uint8_t { keeper, workgroup, invocation };
-constexpr const char* kTakers[] = {"kept", "workgroup", "invocation"};
 constexpr int64_t kLeastForGroup = 64;  // elements: with fewer, most lanes would have none
 
-// The kernels that can take the rows, the usual choice first.
-c10::SmallVector<Taker, 3> takers_of(const NormRows& norm, bool quads) {
+Takers takers_of(const NormRows& norm, bool quads) {
   const bool grouped = norm.length >= kLeastForGroup;
-  c10::SmallVector<Taker, 3> takers;
+  Takers takers;
   if (grouped && quads && norm.out.defined() && keep_of(target(), norm.length).blocks > 0) {
     takers.push_back(Taker::keeper);
   }
@@ -89,20 +85,19 @@ c10::SmallVector<Taker, 3> takers_of(const NormRows& norm, bool quads) {
 }
 
 // The rows again, with other operands.
-Contest contest_of(NormKind kind, const NormRows& norm, const c10::SmallVector<Taker, 3>& takers) {
+Contest contest_of(NormKind kind, const NormRows& norm) {
   const bool forward = kind == NormKind::forward;
-  static constexpr at::Tensor NormRows::*kForward[] = {&NormRows::out, &NormRows::mean,   &NormRows::scale,
-                                                       &NormRows::x,   &NormRows::weight, &NormRows::bias};
-  static constexpr at::Tensor NormRows::*kBackward[] = {&NormRows::out,    &NormRows::total, &NormRows::moment,
-                                                        &NormRows::x,      &NormRows::grad,  &NormRows::weight,
-                                                        &NormRows::bias,   &NormRows::mean,  &NormRows::scale};
+  static constexpr at::Tensor NormRows::* kForward[] = {&NormRows::out, &NormRows::mean,   &NormRows::scale,
+                                                        &NormRows::x,   &NormRows::weight, &NormRows::bias};
+  static constexpr at::Tensor NormRows::* kBackward[] = {&NormRows::out,  &NormRows::total, &NormRows::moment,
+                                                         &NormRows::x,    &NormRows::grad,  &NormRows::weight,
+                                                         &NormRows::bias, &NormRows::mean,  &NormRows::scale};
   using Members = std::span<at::Tensor NormRows::* const>;
   const Members members = forward ? Members(kForward) : Members(kBackward);
   NormRows sizes = norm;
-  Contest contest{"norm", {}, static_cast<int64_t>(takers.back()), {}, 3, {}};
-  for (const Taker taker : takers) {
-    contest.kernels.push_back({static_cast<int64_t>(taker), kTakers[static_cast<size_t>(taker)]});
-  }
+  Contest contest;
+  contest.family = "norm";
+  contest.outputs = 3;
   for (const auto member : members) {
     contest.tensors.push_back(layout_of(norm.*member));
     sizes.*member = at::Tensor();
@@ -115,17 +110,14 @@ Contest contest_of(NormKind kind, const NormRows& norm, const c10::SmallVector<T
   return contest;
 }
 
-// The one that was measured for rows like these.
-Taker choose_by_time(NormKind kind, const NormRows& norm, bool quads) {
-  const auto takers = takers_of(norm, quads);
+Taker taker_of(NormKind kind, const NormRows& norm, bool quads) {
+  const Takers takers = takers_of(norm, quads);
+  if (!choices_are_on()) return takers.front();
   ChoiceKey key(Family::norm);
   key.add(static_cast<uint64_t>(kind), 1).add(norm.root_mean_square, 1).add(quads, 1);
   key.add_dtype(norm.out).add_dtype(norm.x).add_dtype(norm.grad).add_dtype(norm.weight);
   key.add_size(norm.rows).add_size(norm.length);
-  const auto number = choose_measured(key.value(), static_cast<int64_t>(takers.front()), 16 * norm.rows * norm.length,
-                                      [&] { return contest_of(kind, norm, takers); });
-  const auto taker = static_cast<Taker>(number);
-  return std::find(takers.begin(), takers.end(), taker) == takers.end() ? takers.front() : taker;
+  return choose_by_time(key, takers, norm.rows * norm.length, [&] { return contest_of(kind, norm); });
 }
 
 }  // namespace
@@ -145,7 +137,7 @@ void norm_rows(NormKind kind, const NormRows& norm) {
     }
   }
   spec.quads = quads;
-  const Taker taker = choices_are_on() ? choose_by_time(kind, norm, quads) : takers_of(norm, quads).front();
+  const Taker taker = taker_of(kind, norm, quads);
   spec.grouped = taker != Taker::invocation;
   if (taker == Taker::keeper) spec.keep = keep_of(target(), norm.length);
   Launch launch;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import os
 import warnings
@@ -122,6 +124,31 @@ def test_a_file_that_cannot_be_written(cache: Path, product: _C.Contest) -> None
         assert measure.hold(product, Store())
 
 
+EACH = """
+    import os, torch
+    from pathlib import Path
+    from torch_webgpu.tune.__main__ import contests
+    contest = contests("{launch}", torch.float32)[0]
+    tensors = contest.scratch()
+    torch.webgpu.synchronize()
+    for kernel in contest.kernels:
+        os.environ["TORCH_WEBGPU_DUMP"] = dump = "{folder}/" + kernel.name
+        contest.{how}(kernel.number, tensors)
+        torch.webgpu.synchronize()
+        print(len(contest.kernels))
+"""
+
+
+@pytest.mark.parametrize("how", ("run", "prepare"))
+@pytest.mark.parametrize("launch", ("matmul 64x64x64", "norm 40x256"))
+def test_each_kernel_is_another_one(tmp_path: Path, launch: str, how: str) -> None:
+    """Its text is printed when it is run, or prepared. The table's choice was printed before."""
+    count = int(output_of(EACH.format(launch=launch, how=how, folder=tmp_path))[-1])
+    files = [path for path in tmp_path.iterdir() if path.is_file()]
+    assert count >= 2
+    assert len({path.read_text() for path in files}) == len(files) == count - 1
+
+
 def test_wrong_results_are_never_tried_again(product: _C.Contest, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = next(kernel for kernel in product.kernels if kernel.number != product.reference)
     right = measure._results
@@ -207,14 +234,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_every_kernel_of_rows_is_right(dtype: torch.dtype) -> None:
     """All that a contest offers gives the reference's results, forward and backward."""
     offered = 0
-    for sizes in ("5x64", "40x256", "9x1000", "3x2048"):
-        for contest in contests(f"norm {sizes}", dtype):
+    for family, sizes in itertools.product(("norm", "softmax"), ("5x64", "40x256", "9x1000", "3x2048")):
+        for contest in contests(f"{family} {sizes}", dtype):
             tensors = contest.scratch()
             expected = measure._results(contest, contest.reference, tensors)
             for kernel in contest.kernels:
                 assert measure._are_same(measure._results(contest, kernel.number, tensors), expected), kernel.name
                 offered += 1
-    assert offered >= 16
+    assert offered >= 48
 
 
 def test_deterministic_algorithms_keep_their_kernels(cache: Path) -> None:
@@ -230,20 +257,26 @@ def _all() -> Iterator[_C.Contest]:
         yield from contests(launch, torch.float32)
 
 
-@pytest.mark.skipif("TORCH_WEBGPU_EXHAUSTIVE" not in os.environ, reason="takes minutes, on a machine that does nothing else")
+def _search(contest: _C.Contest) -> dict[int, float]:
+    """Each kernel's time, by twenty times as many timings as hold() makes, in turns."""
+    tensors = contest.scratch()
+    best = dict.fromkeys((kernel.number for kernel in contest.kernels), float("inf"))
+    for _ in range(20):
+        for number in best:
+            best[number] = min(best[number], measure.fastest_ms(functools.partial(contest.run, number, tensors)))
+    return best
+
+
+@pytest.mark.skipif("TORCH_WEBGPU_EXHAUSTIVE" not in os.environ, reason="takes minutes, and a machine of its own")
 def test_the_winner_is_within_five_percent_of_the_best() -> None:
-    """Beside a search that times each kernel twenty times as often, in turns."""
     slower = {}
     for contest in _all():
         choice = measure.hold(contest, Store())
         assert choice is not None
-        tensors = contest.scratch()
-        best: dict[int, float] = {kernel.number: float("inf") for kernel in contest.kernels}
-        for _ in range(20):
-            for number in best:
-                best[number] = min(best[number], measure.fastest_ms(lambda n=number: contest.run(n, tensors)))
+        best = _search(contest)
         ratio = best[choice.number] / min(best.values())
-        print(f"{contest.text}: {ratio:.3f}", {k.name: round(best[k.number], 4) for k in contest.kernels}, flush=True)
+        times = {kernel.name: round(best[kernel.number], 4) for kernel in contest.kernels}
+        print(f"{contest.text}: {ratio:.3f} {times}", flush=True)
         if ratio > 1.05:
             slower[contest.text] = ratio
     assert not slower

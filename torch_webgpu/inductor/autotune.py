@@ -73,7 +73,7 @@ class TemplateContest:
 
     def prepare(self, number: int, tensors: Tensors) -> None:
         self.run(number, tensors)
-        torch.webgpu.synchronize()
+        _C.synchronize()
 
 
 def is_wanted() -> bool:

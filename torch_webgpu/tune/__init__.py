@@ -20,6 +20,7 @@ VARIABLE = "TORCH_WEBGPU_TUNE"
 # Multiply-adds of like launches, from which on they are timed: a tenth of a second of a GPU, seconds of a processor.
 _WORK_OF_GPU, _WORK_OF_SOFTWARE = 1 << 39, 1 << 36
 _NOW = 1  # whatever a launch's work is
+_MOST_BYTES = 1 << 30  # of scratch: the memory is the user's
 
 _stopping = False
 
@@ -67,8 +68,8 @@ def _work() -> None:
     store = Store()
     with store.lock() as is_mine:
         while (contest := _C.next_contest()) is not None:
-            if not is_mine:  # another process tunes, and a later one reads what it finds
-                continue
+            if not is_mine or contest.size_bytes > _MOST_BYTES:
+                continue  # another process tunes, and a later one reads what it finds
             try:
                 if choice := hold(contest, store, _go_on):
                     _C.set_choice(contest.key, choice.number)

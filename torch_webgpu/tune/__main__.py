@@ -1,7 +1,7 @@
 """python -m torch_webgpu.tune: times the kernels of common launches, or of given ones, and remembers the fastest.
 
 A launch is a family and its sizes: products ROWSxDEPTHxCOLUMNS, of batches BATCHxROWSxDEPTHxCOLUMNS; rows of a norm
-ROWSxLENGTH; attention BATCHxHEADSxQUERIESxKEYSxHEAD.
+ROWSxLENGTH; softmax over the last of up to three sizes; attention BATCHxHEADSxQUERIESxKEYSxHEAD.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ COMMON = {
     "matmul": [
         *("64x64x64", "128x128x128", "256x256x256", "512x512x512", "1024x1024x1024"),
         # A transformer's: one token, a few, and a prompt of 512, through the projections and the feed-forward.
-        *(f"{rows}x{depth}x{columns}" for rows in (1, 8, 512) for depth, columns in ((768, 768), (768, 3072), (3072, 768))),
+        *(f"{rows}x{inner}" for rows in (1, 8, 512) for inner in ("768x768", "768x3072", "3072x768")),
     ],
     "norm": ["512x768", "512x1024", "4096x768", "1x4096", "8192x64"],
+    "softmax": ["512x512", "12x512x512", "1x32000"],
     "attention": ["1x12x512x512x64", "1x12x1x512x64", "8x12x128x128x64"],
 }
 
@@ -56,6 +57,17 @@ def _norm(sizes: list[int], dtype: torch.dtype) -> Callable[[], None]:
     return call
 
 
+def _softmax(sizes: list[int], dtype: torch.dtype) -> Callable[[], None]:
+    x = torch.ones(sizes, dtype=dtype, device="webgpu", requires_grad=True)
+
+    def call() -> None:
+        for function in (torch.softmax, torch.log_softmax):
+            out = function(x, -1)
+            out.backward(torch.ones_like(out))
+
+    return call
+
+
 def _attention(sizes: list[int], dtype: torch.dtype) -> Callable[[], None]:
     batch, heads, queries, keys, head = sizes
     q, k, v = (torch.ones(batch, heads, n, head, dtype=dtype, device="webgpu", requires_grad=True)
@@ -69,7 +81,13 @@ def _attention(sizes: list[int], dtype: torch.dtype) -> Callable[[], None]:
     return call
 
 
-FAMILIES = {"matmul": (_matmul, (3, 4)), "norm": (_norm, (2,)), "attention": (_attention, (5,))}
+# How to launch, and how many sizes that takes.
+FAMILIES = {
+    "matmul": (_matmul, (3, 4)),
+    "norm": (_norm, (2,)),
+    "softmax": (_softmax, (1, 2, 3)),
+    "attention": (_attention, (5,)),
+}
 
 
 def contests(launch: str, dtype: torch.dtype) -> list[_C.Contest]:

@@ -29,7 +29,8 @@ class Choice:
 
     @staticmethod
     def read(value: Any) -> Choice:
-        return Choice(str(value["launch"]), int(value["number"]), {str(k): float(v) for k, v in value["times_ms"].items()})
+        times = {str(name): float(ms) for name, ms in value["times_ms"].items()}
+        return Choice(str(value["launch"]), int(value["number"]), times)
 
 
 def folder() -> Path:

@@ -75,11 +75,11 @@ struct Attention {
   int64_t strips_of(AttentionKind kind) const;
 
   // Takes the kernel that was measured for calls like this, if any. `contest` has operands like `query`, and runs them.
-  void choose_by_time(AttentionKind kind, const at::Tensor& query, bool has_mask,
-                      c10::function_ref<Contest()> contest);
+  void choose_by_time(AttentionKind kind, const at::Tensor& query, bool has_mask, c10::function_ref<Contest()> contest);
 
  private:
-  std::array<int64_t, static_cast<size_t>(AttentionKind::backward_mask) + 1> measured;  // the number of each kind's kernel, or kUnmeasured
+  std::array<int64_t, static_cast<size_t>(AttentionKind::backward_mask) + 1>
+      measured;  // the number of each kind's kernel, or kUnmeasured
   static constexpr int64_t kUnmeasured = -1;
 
   bool can_run(int64_t number, AttentionKind kind) const;  // a kernel, by its place in the table

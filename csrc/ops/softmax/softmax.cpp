@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "families/structured.h"
+#include "families/takers.h"
 #include "families/windows.h"
 #include "ops/native.h"
 #include "shader/team.h"
@@ -66,6 +67,42 @@ Chunks grid_of(int64_t rows, int64_t length, bool grouped) {
   return {static_cast<uint32_t>(up(rows, chunk)), static_cast<uint32_t>(chunk)};
 }
 
+void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim);
+
+Takers takers_of(SoftmaxKind kind, int64_t rows, int64_t length, bool along_memory, bool quads) {
+  Takers takers;
+  if (wants_group(rows, length, along_memory)) {
+    // The first walk of log_softmax's backward has no use for the result, so there is little to keep.
+    const bool keeps = quads && kind != SoftmaxKind::log_softmax_backward;
+    if (keeps && keep_of(target(), length).blocks > 0) takers.push_back(Taker::keeper);
+    if (!target().software && along_memory && team_of((length + 3) / 4, target().workgroup) > 0) {
+      takers.push_back(Taker::team);
+    }
+    takers.push_back(Taker::workgroup);
+  }
+  takers.push_back(Taker::invocation);
+  return takers;
+}
+
+Taker taker_of(SoftmaxKind kind, const Operands& operands, int64_t row, bool along_memory, bool quads) {
+  const int64_t length = operands[0].size(row), rows = operands[0].numel() / length;
+  const Takers takers = takers_of(kind, rows, length, along_memory, quads);
+  if (!choices_are_on()) return takers.front();
+  ChoiceKey key(Family::softmax);
+  key.add(static_cast<uint64_t>(kind), 2).add(along_memory, 1).add(quads, 1);
+  key.add_dtype(operands[0]).add_dtype(operands[1]).add_size(rows).add_size(length);
+  return choose_by_time(key, takers, operands[0].numel(), [&] {
+    Contest contest;
+    contest.family = "softmax";
+    for (const at::Tensor& tensor : operands) contest.tensors.push_back(layout_of(tensor));
+    contest.outputs = 1;
+    contest.run = [kind, row](const std::vector<at::Tensor>& of) {
+      softmax(kind, "softmax", Operands(of.begin(), of.end()), row);
+    };
+    return contest;
+  });
+}
+
 void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim) {
   if (operands[0].numel() == 0) return;
   for (at::Tensor& tensor : operands) {
@@ -113,11 +150,11 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
     for (const Dim& d : dims) quads = quads && d.strides[i] % 4 == 0;
   }
   spec.quads = quads && along_memory;
-  spec.grouped = wants_group(rows, length, along_memory);
-  // The first walk of log_softmax's backward has no use for the result, so there is little to keep.
-  if (spec.quads && spec.grouped && kind != SoftmaxKind::log_softmax_backward) spec.keep = keep_of(target(), length);
+  const Taker taker = taker_of(kind, operands, row, along_memory, spec.quads);
+  spec.grouped = taker != Taker::invocation;
+  if (taker == Taker::keeper) spec.keep = keep_of(target(), length);
+  if (taker == Taker::team) spec.team = team_of((length + 3) / 4, target().workgroup);
   const int64_t width = spec.quads ? 4 : 1;
-  if (!target().software && spec.grouped && along_memory) spec.team = team_of((length + 3) / 4, target().workgroup);
 
   const SoftmaxParams at(spec);
   TORCH_CHECK(at.words() <= kParamWords, "webgpu: ", name, " has too many dimensions");
@@ -139,7 +176,7 @@ void softmax(SoftmaxKind kind, const char* name, Operands operands, int64_t dim)
   launch.grid[0] = groups;
   set_key(launch, Family::softmax, spec);
   launch.print = &print;
-  runtime().stream.dispatch(launch);
+  dispatch_chosen(launch);
 }
 
 template <class Meta, SoftmaxKind Kind>
