@@ -119,7 +119,8 @@ void bind_kernels(py::module& m) {
       py::arg("form"));
   m.def("force_attention", &force_attention, py::arg("name"), "For tests: the kernel that attention takes on a GPU.");
   m.def("force_matmul", &force_matmul, py::arg("name"), "For tests: the kernel that products take on a GPU.");
-  m.def("force_convolution", &force_convolution, py::arg("name"), "For tests: the tile that convolutions take on a GPU.");
+  m.def("force_convolution", &force_convolution, py::arg("name"),
+        "For tests: the tile that convolutions take on a GPU.");
   m.attr("epilogue_bindings") = py::int_(uint32_t{kEpilogueBindings});
   m.attr("epilogue_words") = py::int_(uint32_t{kEpilogueWords});
 }

@@ -147,15 +147,16 @@ void convolve(const Window& window, bool transposed, const at::Tensor& out, cons
   const Weight weight(View(kernel), window.groups, transposed);
   const View x(given), rounded(out);
   if (is_product(window, weight, rounded, x)) return multiply(weight, kernel, rounded, x, bias, nullptr);
-  const at::Tensor result = words_like(out);
-  const DepthwiseKind kind = result.scalar_type() == at::kFloat && x.size[0] == 1
+  const DepthwiseKind kind = out.is_floating_point() && x.size[0] == 1
                                  ? depthwise_kind(window, transposed, weight.channels, weight.kernel)
                                  : DepthwiseKind::none;
+  if (kind == DepthwiseKind::none) {
+    const OutputProblem problem{window, transposed, rounded, x, kernel, weight};
+    if (const ConvolutionTile* tile = tile_of(problem)) return convolve_tiled(*tile, problem, bias, nullptr);
+  }
+  const at::Tensor result = words_like(out);
   if (kind != DepthwiseKind::none) {
     convolve_depthwise(window, transposed, kind, View(result), x, kernel, weight, bias);
-  } else if (const OutputProblem problem{window, transposed, rounded, x, kernel, weight};
-             const ConvolutionTile* tile = tile_of(problem)) {
-    return convolve_tiled(*tile, problem, bias, nullptr);
   } else {
     convolve_general(window, transposed, View(result), x, kernel, weight, bias, nullptr);
   }

@@ -74,8 +74,7 @@ std::array<int64_t, 3> groups_of(const ConvolutionTile& row, int64_t rows, int64
 std::array<int64_t, 3> groups_of(const ConvolutionTile& row, const OutputProblem& problem) {
   const int64_t pixels = problem.out.outer[0] * product(phase_size(problem)), channels = problem.weight.rows;
   const int64_t batches = problem.window.groups * product(phases_of(problem));
-  return is_turned(problem.out) ? groups_of(row, pixels, channels, batches)
-                                : groups_of(row, channels, pixels, batches);
+  return is_turned(problem.out) ? groups_of(row, pixels, channels, batches) : groups_of(row, channels, pixels, batches);
 }
 
 bool can_launch(const std::array<int64_t, 3>& groups) {
@@ -84,8 +83,8 @@ bool can_launch(const std::array<int64_t, 3>& groups) {
 
 bool can_run(const ConvolutionTile& row, const OutputProblem& problem) {
   constexpr int64_t kMostSteps = 1 << 19;  // see convolution_tile_split.wgsl
-  return !target().software && is_float(problem.out.tensor.scalar_type()) &&
-         is_float(problem.x.tensor.scalar_type()) && product(problem.weight.kernel) * problem.weight.channels > 0 &&
+  return !target().software && is_float(problem.out.tensor.scalar_type()) && is_float(problem.x.tensor.scalar_type()) &&
+         product(problem.weight.kernel) * problem.weight.channels > 0 &&
          product(problem.weight.kernel) * problem.weight.channels < kMostSteps && can_launch(groups_of(row, problem));
 }
 
@@ -131,8 +130,8 @@ Rows rows_of(const OutputProblem& problem) {
     return across;
   }
   const at::Tensor packed = pack_weight(problem.kernel, weight, problem.window.groups, problem.kernel.scalar_type());
-  return {packed, Walk::across, packed.stride(0), 1, packed.stride(4),
-          {packed.stride(1), packed.stride(2), packed.stride(3)}};
+  return {packed, Walk::across,     packed.stride(0),
+          1,      packed.stride(4), {packed.stride(1), packed.stride(2), packed.stride(3)}};
 }
 
 void set_steps(GatheredProduct& gathered, const Window& window, bool transposed) {
@@ -161,7 +160,8 @@ uint32_t slice_of(const ConvolutionSpec& spec) {
 
 const ConvolutionTile* tile_of(const OutputProblem& problem) {
   if (target().software) return nullptr;
-  if (const ConvolutionTile* wanted = forced; wanted && can_run(*wanted, problem)) [[unlikely]] return wanted;
+  if (const ConvolutionTile* wanted = forced; wanted && can_run(*wanted, problem)) [[unlikely]]
+    return wanted;
   for (const ConvolutionTile& row : kTiles) {
     if (can_run(row, problem) && is_worth(row, problem.weight.rows, groups_of(row, problem))) return &row;
   }
@@ -252,8 +252,8 @@ bool convolve_weight_tiled(const Window& window, const at::Tensor& grad_weight, 
 
   const auto parts_of = [&](const ConvolutionTile& row) {
     const auto [across, down, batches] = groups_of(row, weight.rows, columns, window.groups);
-    const int64_t wanted = std::max(std::min(ceil_div(2 * kGpuUnits, across * down * batches), pixels / kLeast),
-                                    ceil_div(pixels, kSteps));
+    const int64_t wanted =
+        std::max(std::min(ceil_div(2 * kGpuUnits, across * down * batches), pixels / kLeast), ceil_div(pixels, kSteps));
     const int64_t most = std::max<int64_t>(1, kPartBytes / (4 * grad_weight.numel()));
     return ceil_div(ceil_div(pixels, std::clamp<int64_t>(wanted, 1, most)), kSlice) * kSlice;  // pixels of a part
   };

@@ -368,7 +368,8 @@ int64_t parts_on_gpu(const Candidate& candidate, const Problem& problem) {
   if (!is_for_gpus_alone(candidate.kernel) || problem.batches > 1 || problem.depth < 8 * kLeast) return 1;
   const auto [x, y, z] = groups_of(candidate, problem);
   if (x * y >= kGpuUnits) return 1;
-  const int64_t enough = candidate.kernel == MatmulKernel::thin ? kGpuUnits : 2 * kGpuUnits;  // thin ones have more lanes
+  const int64_t of_unit = candidate.kernel == MatmulKernel::thin ? 1 : 2;  // thin ones have more lanes
+  const int64_t enough = of_unit * kGpuUnits;
   const int64_t wanted = std::min(up(enough, x * y), problem.depth / kLeast);
   for (int64_t parts = wanted; parts < 2 * wanted; ++parts) {  // of one length, if that can be
     if (problem.depth % (16 * parts) == 0) return parts;

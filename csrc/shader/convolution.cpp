@@ -104,8 +104,8 @@ class Printer {
     source_.use(store + (spec_.quads ? "fours" : "elements"));
     const bool x_is_a = is_output && spec_.turned;
     const MatmulSide x{x_is_a ? 'a' : 'b', "", dtype(kX), walk_x(), tiled(kX), "", is_output ? "pixel" : "window"};
-    const MatmulSide rows{x_is_a ? 'b' : 'a', "",          dtype(kRow), walk_row(),
-                          tiled(kRow),        "",          is_output ? "weight" : "grad"};
+    const MatmulSide rows{x_is_a ? 'b' : 'a',           "", dtype(kRow), walk_row(), tiled(kRow), "",
+                          is_output ? "weight" : "grad"};
     source_.print(print_matmul_tile(kMatmulTiles[spec_.rows], x_is_a ? x : rows, x_is_a ? rows : x));
     return source_.text();
   }

@@ -42,7 +42,7 @@ static_assert(sizeof(ConvolutionSpec) == 24);
 struct ConvolutionParams {
   uint32_t rows, columns, channels, groups;  // rows and channels are those of a group
   uint32_t row_tiles, column_tiles, tiles, chunk;
-  uint32_t lines, part_lines, out_part;  // of the weight's gradient: lines of pixels, or tiled pixels, in all and a part
+  uint32_t lines, part_lines, out_part;  // of the weight's gradient: lines, tiled pixels, in all and in a partial sum
   uint32_t out_image, out_channel, x_image, x_channel, row_image, row_channel, row_step;
   uint32_t x_first, row_first, bias_first;  // offsets
   uint32_t out_size[3], phase_size[3], x_size[3], kernel[3], step[3];
@@ -59,10 +59,10 @@ constexpr const char* kConvolutionWords[] = {
 struct ConvolutionAxes {
   const char *name, *type;
 };
-constexpr ConvolutionAxes kConvolutionAxes[] = {{"out_size", "u32"}, {"phase_size", "u32"}, {"x_size", "u32"},
-                                                {"kernel", "u32"},   {"step", "u32"},       {"base", "i32"},
-                                                {"dilation", "i32"}, {"gap", "i32"},        {"out_stride", "u32"},
-                                                {"x_stride", "u32"}, {"row_stride", "u32"}, {"tap_step", "u32"}, {"tap_inverse", "u32"}, {"shift_step", "i32"}};
+constexpr ConvolutionAxes kConvolutionAxes[] = {
+    {"out_size", "u32"},   {"phase_size", "u32"}, {"x_size", "u32"},      {"kernel", "u32"},     {"step", "u32"},
+    {"base", "i32"},       {"dilation", "i32"},   {"gap", "i32"},         {"out_stride", "u32"}, {"x_stride", "u32"},
+    {"row_stride", "u32"}, {"tap_step", "u32"},   {"tap_inverse", "u32"}, {"shift_step", "i32"}};
 constexpr size_t kTiledAxes = 3;  // the last ones, of the tiled forms alone
 static_assert(sizeof(ConvolutionParams) <= 4 * kEpilogueWords);
 static_assert(sizeof(ConvolutionParams) == 4 * (std::size(kConvolutionWords) + 3 * std::size(kConvolutionAxes)));

@@ -82,7 +82,7 @@ class Side {
     std::string result = is_gathered() ? steps(first) : "";
     for (uint32_t v = 0; v < loads_; ++v) {
       const std::string within = within_of(v);
-      const std::string value = is_gathered()     ? gathered(v)
+      const std::string value = is_gathered()      ? gathered(v)
                                 : quads_in_memory_ ? quad(v, within, first)
                                                    : elements(v, within, first);
       const bool by_element = !across_ && !quads_in_memory_;
@@ -147,9 +147,7 @@ class Side {
   }
 
   bool is_gathered() const { return !side_.gathered.empty(); }
-  std::string within_of(uint32_t v) const {
-    return across_ && v ? name_ + "_k + " + number(v * rows_) : name_ + "_k";
-  }
+  std::string within_of(uint32_t v) const { return across_ && v ? name_ + "_k + " + number(v * rows_) : name_ + "_k"; }
 
   // Where lines are loaded along their steps: the quads of workgroup memory.
   std::string places() const {
@@ -166,9 +164,7 @@ class Side {
   // Of gathered operands: a lane has so many steps of a slice, and lines, at each of which it loads.
   uint32_t gathered_steps() const { return across_ ? loads_ : quads_in_memory_ ? 1 : 4; }
   uint32_t gathered_lines() const { return !across_ ? loads_ : quads_in_memory_ ? 1 : 4; }
-  std::string gathered_within(uint32_t n) const {
-    return across_ ? within_of(n) : name_ + "_k + " + number(n);
-  }
+  std::string gathered_within(uint32_t n) const { return across_ ? within_of(n) : name_ + "_k + " + number(n); }
 
   std::string setup_gathered() const {
     std::string result;
@@ -343,10 +339,10 @@ std::string print_matmul_tile(const MatmulTile& tile, const MatmulSide& side_a, 
   }
   if (gathered) result += "const SLICE = " + number(slice) + ";\n";
   result += "\n" + entry(tile.lanes()) + "  let steps = " + (gathered ? "depth_of(batch)" : "depth()") +
-            ";\n  let first_row = group.y * " + number(tile.rows) +
-            ";\n  let first_column = group.x * " + number(tile.columns) + ";\n  let tx = lane % " + number(across) +
-            ";\n  let ty = lane / " + number(across) + ";\n  let slices = (steps + " + number(slice - 1) + ") / " +
-            number(slice) + ";\n  let pad = slices * " + number(slice) + " - steps;\n" +
+            ";\n  let first_row = group.y * " + number(tile.rows) + ";\n  let first_column = group.x * " +
+            number(tile.columns) + ";\n  let tx = lane % " + number(across) + ";\n  let ty = lane / " + number(across) +
+            ";\n  let slices = (steps + " + number(slice - 1) + ") / " + number(slice) + ";\n  let pad = slices * " +
+            number(slice) + " - steps;\n" +
             (gathered ? "  var walk = walk_at(batch, 0u);\n" : "  var start = 0u - pad;\n");
   result += a.setup() + b.setup() + a.load(true) + b.load(true);
   if (gathered) result += "  walk = walk_at(batch, SLICE - pad);\n";
@@ -361,11 +357,9 @@ std::string print_matmul_tile(const MatmulTile& tile, const MatmulSide& side_a, 
   const std::string barrier = "workgroupBarrier();\n", now = twice ? "[now]" : "";
   result += a.store(twice ? "[0]" : "") + b.store(twice ? "[0]" : "") + "  " + barrier;
   if (twice) result += "  var now = 0u;\n";
-  result += "  for (var s = 0u; s < slices; s++) {\n" +
-            (gathered ? "" : "    start += " + number(slice) + ";\n") +
+  result += "  for (var s = 0u; s < slices; s++) {\n" + (gathered ? "" : "    start += " + number(slice) + ";\n") +
             indented(a.advance() + b.advance() + a.load(false) + b.load(false)) +
-            (gathered ? "    walk = next_walk(walk);\n" : "") +
-            indented(products(a, b, tile.lane_rows, slice, now));
+            (gathered ? "    walk = next_walk(walk);\n" : "") + indented(products(a, b, tile.lane_rows, slice, now));
   result += twice ? "    now = 1u - now;\n" : "    " + barrier;
   result += indented(a.store(now) + b.store(now)) + "    " + barrier + "  }\n";
   const auto column = [&](uint32_t j) { return "first_column + " + number(j * across * 4) + " + tx * 4u"; };

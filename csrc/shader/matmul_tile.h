@@ -42,7 +42,7 @@ struct MatmulSide {
   DType dtype;
   Walk walk;
   Memory memory;
-  std::string step;  // the stride from step to step
+  std::string step;           // the stride from step to step
   std::string gathered = {};  // the prefix, or nothing
 };
 

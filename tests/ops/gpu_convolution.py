@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from tests.ops.gpu_matmul import labels_of
+from tests.ops.gpu_matmul import ELEMENTS, FOURS, labels_of
 from tests.ops.test_convolution import HALF, Case, check, formatted
 from tests.support import assert_same, name_of, run_on_device, to_device
 from torch_webgpu import _C
 
 SMALLEST = "32x32"
-# Edges of tiles and slices, phases that some taps miss, pixels no window reaches. A software adapter compiles a tile for
-# seconds: each case is there for what no other one has.
+# Edges of tiles and slices, phases that some taps miss, pixels no window reaches. A software adapter compiles a tile
+# for seconds: each case is there for what no other one has.
 CASES = {
     "whole slices": Case((2, 32, 9, 7), 36, (3, 3), padding=1),
     "split slices": Case((2, 10, 9, 8), 18, (3, 2), stride=2, padding=(1, 0), dilation=(2, 1), groups=2),
@@ -30,7 +30,7 @@ LAST = {
     "quads of channels": Case((2, 32, 5, 7), 36, (3, 3), padding=1),
     "quads of groups": Case((1, 8, 6, 6), 24, (2, 3), stride=(1, 2), groups=2),
     "odd channels": Case((2, 5, 6, 7), 11, (3, 2), stride=2),
-    "phases of quads": Case((1, 32, 4, 4), 12, (3, 3), stride=2, padding=1, transposed=True, output_padding=1),
+    "phases of quads": Case((1, 32, 4, 3), 12, (3, 3), stride=2, padding=1, transposed=True),
 }
 
 
@@ -79,6 +79,21 @@ def test_values_that_are_not_the_tensors() -> None:
     moved = base[100:].as_strided(x.shape, x.stride())
     actual = run_on_device(case, moved, weight.to("webgpu"), bias.to("webgpu"))
     assert_same(actual, case(x, weight, bias), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("width", (8, 7), ids=("fours", "elements"))
+def test_epilogues_of_other_texts(width: int) -> None:
+    epilogue = _C.Epilogue("twice and one", ELEMENTS, FOURS, [])
+    case = Case((2, 32, 4, width), 12, (3, 3), padding=1)
+    x, weight, _ = case.tensors()
+    expected = case(x, weight) * 2 + 1
+    out = torch.empty(expected.shape).to("webgpu")
+    window = ([1, 1], [1, 1], [1, 1], [0, 1])
+    labels = labels_of(lambda: epilogue.convolution(*to_device((x, weight)), list(out.shape), *window, [out], 0, []))
+    assert labels[-1] == "twice and one"
+    assert_same(out, expected, rtol=1e-5, atol=1e-4)
+    candidates = dict(_C.convolution_candidates(*to_device((x, weight)), list(out.shape), *window))
+    assert SMALLEST in candidates.values()
 
 
 def test_long_sums_come_in_parts() -> None:

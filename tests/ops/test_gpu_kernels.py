@@ -40,7 +40,9 @@ def test_every_kernel_of_products(tests: str) -> None:
     run_as_gpu("gpu_matmul.py", "-k", tests)
 
 
-@pytest.mark.parametrize("tests", ("slices or axis or axes or halves", "not slices and not axis and not axes and not halves"))
+@pytest.mark.parametrize(
+    "tests", ("slices or axis or axes or halves", "not slices and not axis and not axes and not halves")
+)
 def test_every_kernel_of_convolutions(tests: str) -> None:
     run_as_gpu("gpu_convolution.py", "-k", tests)
 
