@@ -61,7 +61,11 @@ class Printer {
 
   void print_library() {
     std::istringstream names(row_.library);
-    for (std::string name; names >> name;) source_.print(typed(std::string(wgsl_file(name).text)) + "\n");
+    for (std::string name; names >> name;) {
+      const WgslFile& file = wgsl_file(name);
+      source_.print(typed(std::string(file.text)) + "\n");
+      for (const std::string_view needed : file.needs) source_.use(needed);
+    }
   }
 
   void print_constant() {

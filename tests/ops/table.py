@@ -143,7 +143,7 @@ def compare(op: Op, actual: torch.Tensor, expected: torch.Tensor, message: str) 
     Twice that, since the CPU itself flushes on the way: its erf of the smallest bfloat16 is zero.
     """
     if op.ulps == 0 or not expected.is_floating_point():
-        assert_same(actual, expected, message, exact=op.signed_zeros, rtol=0, atol=0)
+        assert_same(actual, expected, message, exact=op.signed_zeros, rtol=0, atol=0, arithmetic=True)
         return
     info = torch.finfo(expected.dtype)
     units = op.ulps if expected.dtype == torch.float32 else 1

@@ -1,11 +1,10 @@
 """The kernels that a GPU would get, on this adapter: for workgroups of 64 and more, with memory of their own."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from __future__ import annotations
 
 import pytest
+
+from tests.rerun import rerun
 
 # A file of tests, and which of them reach kernels that depend on the kind of adapter.
 CHOSEN = {
@@ -21,13 +20,7 @@ CHOSEN = {
 
 
 def run_as_gpu(file: str, *options: str, **variables: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", Path(__file__).with_name(file), "-n", "0", "-q", "-x", *options],
-        env=os.environ | {"TORCH_WEBGPU_TARGET": "gpu"} | variables,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
+    rerun(f"tests/ops/{file}", "-x", *options, TORCH_WEBGPU_TARGET="gpu", **variables)
 
 
 @pytest.mark.parametrize("name", CHOSEN)

@@ -19,7 +19,7 @@ def check(function: Callable[..., torch.Tensor], *args: object, message: str) ->
     division = function is operator.truediv and expected.is_floating_point()
     rtol = DIVISION[expected.dtype] if division else 0
     actual = run_on_device(function, *(to_device(x) if isinstance(x, torch.Tensor) and x.dim() else x for x in args))
-    assert_same(actual, expected, message, exact=not division, rtol=rtol, atol=0)
+    assert_same(actual, expected, message, exact=not division, rtol=rtol, atol=0, arithmetic=True)
 
 
 @pytest.mark.parametrize("left", DTYPES, ids=name_of)

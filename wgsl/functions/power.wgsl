@@ -2,8 +2,8 @@
 // with p alone.
 fn norm_power(a: f32, p: f32) -> f32 {
   if (is_nan_f32(a)) { return a; }
-  if (a == 0.0 || is_inf_f32(a)) { return select(0.0, inf_f32(), (a == 0.0) == (p < 0.0)); }
-  var bits = bitcast<u32>(a);
+  var bits = bitcast<u32>(a);  // a comparison might take denormal numbers for zero
+  if (bits == 0u || is_inf_f32(a)) { return select(0.0, inf_f32(), (bits == 0u) == (p < 0.0)); }
   var exponent = 0;
   if (bits < 0x800000u) {
     bits = bitcast<u32>(f32(bits));

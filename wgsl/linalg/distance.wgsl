@@ -45,7 +45,8 @@ fn slope(difference: f32, distance: f32) -> f32 {
     case INFINITE: { return select(0.0, sign, d == distance); }
     default: {
       if (distance == 0.0 || d == 0.0) { return 0.0; }
-      return sign * power(d / distance, exponent() - 1.0);
+      // A quotient may be a denormal number, which an adapter may take for zero.
+      return sign * exp_f32((exponent() - 1.0) * (log_f32(d) - log_f32(distance)));
     }
   }
 }

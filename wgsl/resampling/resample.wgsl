@@ -1,3 +1,4 @@
+// needs: transcendental
 // Interpolation, an axis at a time: an output is a weighted sum of the inputs around it.
 // x, eight words per axis (width, height, depth): inputs, outputs, stride of what is read, whether the axis is kept as
 // it is, scale; then the rate, the first and the last of the outputs that an input may be part of.
@@ -68,10 +69,11 @@ fn filter_at(mode: u32, place: f32) -> f32 {
 
 fn cut(value: f32) -> f32 { return value; }  // of cubic.wgsl: nothing
 
+// WGSL's sine has an absolute error of 2^-11.
 fn sinc(t: f32) -> f32 {
   if (t == 0.0) { return 1.0; }
   let angle = 3.14159265 * t;
-  return sin(angle) / angle;
+  return sin_f32(angle) / angle;
 }
 
 fn trimmed(weight: f32) -> f32 {

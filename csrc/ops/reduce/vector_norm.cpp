@@ -23,7 +23,7 @@ using Dtype = std::optional<at::ScalarType>;
 // clang-format off
 #define ADDED "return Acc(add(p.x, q.x));"
 //                             name    fields  identity     map                                 combine                       finish
-constexpr ReduceRow kCount    {"norm", "f",    "0.0",       "select(0.0, 1.0, ne(a, 0.0))",     ADDED,                        "p.x"};
+constexpr ReduceRow kCount    {"norm", "f",    "0.0",       "f32_from_bool(bool_from_f32(a))",  ADDED,                        "p.x"};
 constexpr ReduceRow kSum      {"norm", "f",    "0.0",       "abs(a)",                           ADDED,                        "p.x"};
 constexpr ReduceRow kRoot     {"norm", "f",    "0.0",       "a * a",                            ADDED,                        "sqrt(p.x)"};
 constexpr ReduceRow kLargest  {"norm", "f",    "0.0",       "abs(a)",                           "return Acc(max(p.x, q.x));", "p.x"};
