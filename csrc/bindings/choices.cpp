@@ -24,6 +24,7 @@ using Tensors = std::vector<std::optional<at::Tensor>>;
 
 void run(const Contest& contest, int64_t number, const Tensors& tensors, bool only_prepares) {
   std::vector<at::Tensor> operands;
+  operands.reserve(tensors.size());
   for (const auto& tensor : tensors) operands.push_back(tensor.value_or(at::Tensor()));
   const Forced forced(contest.key, number, only_prepares);
   contest.run(operands);

@@ -110,6 +110,7 @@ at::Tensor layout_of(const at::Tensor& tensor) {
 
 std::vector<at::Tensor> Contest::scratch() const {
   std::vector<at::Tensor> made;
+  made.reserve(tensors.size());
   for (const at::Tensor& layout : tensors) made.push_back(like(layout));
   return made;
 }

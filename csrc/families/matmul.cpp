@@ -192,12 +192,13 @@ uint64_t key_of(const Problem& problem, Compute compute) {
   const auto walk = [&](const Operand& operand, int64_t lines) {
     return static_cast<uint64_t>(walk_of(operand, lines, problem.batches, true));
   };
+  // What a text takes is like a dense float32 result.
   const bool has_result = problem.out.tensor != nullptr;
+  const at::ScalarType result = has_result ? problem.out.tensor->scalar_type() : at::kFloat;
   ChoiceKey key(Family::matmul);
-  key.add_dtype(*problem.a.tensor).add_dtype(*problem.b.tensor);
-  key.add(has_result ? static_cast<uint64_t>(problem.out.tensor->scalar_type()) : uint64_t{0}, 6);
+  key.add_dtype(*problem.a.tensor).add_dtype(*problem.b.tensor).add(static_cast<uint64_t>(result), 6);
   key.add(walk(problem.a, problem.rows), 2).add(walk(problem.b, problem.columns), 2);
-  key.add(has_result && problem.out.second == 1, 1).add(compute == Compute::f32, 1);
+  key.add(has_result ? problem.out.second == 1 : !problem.transposed, 1).add(compute == Compute::f32, 1);
   key.add(problem.c.tensor && problem.c.tensor->defined(), 1);
   key.add_size(problem.rows).add_size(problem.columns).add_size(problem.depth).add_size(problem.batches);
   return key.value();
@@ -217,6 +218,7 @@ std::vector<Contest::Kernel> neighbours_of(const Candidate& first, const Problem
   });
   found.resize(std::min(found.size(), kMost));
   std::vector<Contest::Kernel> kernels;
+  kernels.reserve(found.size());
   for (const Candidate* candidate : found) kernels.push_back({candidate - kCandidates, candidate->name});
   return kernels;
 }

@@ -80,6 +80,18 @@ def test_every_kernel_convolves(shape: str) -> None:
         assert_same(out, expected, name, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", ("square", "row and matrix", "batches"))
+def test_products_of_templates_share_eagers_choice(shape: str) -> None:
+    """The launcher's own choice for a template is that for the product alone, which is what is timed."""
+    a, b = (torch.ones(size, device=DEVICE) for size in PRODUCTS[shape])
+    out = a @ b
+    keys = []
+    for call in (lambda: a @ b, lambda: autotune.run("matmul", autotune.DEFAULT, [a, b], (), out)):
+        keys.append([contest.key for contest in _C.contests_of(call)])
+    assert keys[0] == keys[1]
+    assert len(keys[0]) == 1
+
+
 def test_a_kernel_that_is_not_for_the_product() -> None:
     a, out = torch.ones(8, 8, device=DEVICE), torch.ones(8, 8, device=DEVICE)
     for number, message in ((0, "'vector by 1' does not take this product"), (99, "no kernel 99 for products")):
