@@ -19,6 +19,11 @@ from torch_webgpu.inductor.origins import comment
 from torch_webgpu.inductor.pages import pages_of
 
 
+def hidden_bindings(node: Any) -> int:
+    """What a template's kernel binds beside the buffers of the graph."""
+    return getattr(node.get_template_node(), "hidden_bindings", 0) if node.is_template() else 0
+
+
 class WebGPUScheduling(SIMDScheduling):
     kernel_type = WebGPUKernel
 
@@ -40,13 +45,12 @@ class WebGPUScheduling(SIMDScheduling):
         scheduler: Any = self.scheduler
         names = {dep.name for node in (first, second) for dep in node.read_writes.reads_and_writes()}
         further = {name: pages_of(name) - 1 for name in names if pages_of(name) > 1}
+        most = launch.most_bindings() - hidden_bindings(first) - hidden_bindings(second)
         if not further:
-            return bool(scheduler.fusion_prevent_too_many_reads_and_writes(first, second, launch.most_bindings()))
-        if first.is_template():
-            return True
+            return bool(scheduler.fusion_prevent_too_many_reads_and_writes(first, second, most))
         fused = OrderedSet(node.get_name() for part in (first, second) for node in part.get_nodes())
         inside = {name for name in further if scheduler.can_buffer_be_removed_through_fusion(name, fused)}
-        left = launch.most_bindings() - sum(count for name, count in further.items() if name not in inside)
+        left = most - sum(count for name, count in further.items() if name not in inside)
         return left < 1 or bool(scheduler.fusion_prevent_too_many_reads_and_writes(first, second, left))
 
     can_fuse_vertical = can_fuse
