@@ -82,6 +82,8 @@ class Rows(Loops):
             self.by_lane = length <= (48 if software else 32) and rows >= 4
         else:
             self.by_lane = length <= 32 or rows >= (8 if software else 1024)
+        if self.features.contains_op("sort"):
+            self.by_lane, self.row_lanes = False, 64 if length <= 128 else 256
         self.in_step = not self.by_lane and self.features.contains_op("scan")
 
     def _moves_by_one(self, index: sympy.Expr) -> bool:

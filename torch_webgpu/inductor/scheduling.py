@@ -29,8 +29,9 @@ class WebGPUScheduling(SIMDScheduling):
 
     @classmethod
     def get_backend_features(cls, device: torch.device) -> OrderedSet[BackendFeature]:
-        """Sorts are eager's kernels, and so are the scans of long rows (`lowerings.scan`)."""
-        return OrderedSet([BackendFeature.INPLACE_BUFFERS, BackendFeature.SCAN, BackendFeature.TUPLE_REDUCTION])
+        """Scans and sorts of long rows are eager's kernels all the same (`lowerings.scan`)."""
+        return OrderedSet([BackendFeature.INPLACE_BUFFERS, BackendFeature.SCAN, BackendFeature.SORT,
+                           BackendFeature.TUPLE_REDUCTION])  # fmt: skip
 
     def can_fuse(self, node1: Any, node2: Any) -> bool:
         """Not more buffers than an adapter binds, nor two reductions over different rows."""
