@@ -84,7 +84,7 @@ class Kernel:
     ) -> None: ...
 
 class Epilogue:
-    def __init__(self, label: str, elements: str, fours: str, files: Sequence[str]) -> None: ...
+    def __init__(self, label: str, elements: str, fours: str, files: Sequence[str], pages: Sequence[int]) -> None: ...
     def matmul(
         self,
         a: torch.Tensor,
@@ -108,6 +108,20 @@ class Epilogue:
         words: Sequence[int],
         candidate: int = -1,
     ) -> None: ...
+    def attention(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None,
+        log_sum: torch.Tensor | None,
+        order: Sequence[int],
+        causal: bool,
+        scale: float | None,
+        tensors: Sequence[torch.Tensor],
+        read_only: int,
+        words: Sequence[int],
+    ) -> None: ...
 
 def force_attention(name: str) -> None: ...
 def force_matmul(name: str) -> None: ...
@@ -123,8 +137,7 @@ def convolution_candidates(
     form: Sequence[int],
 ) -> list[tuple[int, str]]: ...
 
-epilogue_bindings: int
-epilogue_words: int
+epilogue_places: dict[str, tuple[int, int]]
 
 class FlexAttention:
     def __init__(self, label: str, text: str, files: Sequence[str], bindings: int) -> None: ...

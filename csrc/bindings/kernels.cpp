@@ -4,6 +4,8 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <atomic>
+
 #include "bindings/bindings.h"
 #include "families/convolution.h"
 #include "families/custom.h"
@@ -76,6 +78,17 @@ void convolve_given(const GivenEpilogue* self, const at::Tensor& x, const at::Te
   });
 }
 
+using OptionalTensor = std::optional<at::Tensor>;
+
+void attend_given(const GivenEpilogue* self, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  const OptionalTensor& mask, const OptionalTensor& log_sum, const std::array<int64_t, 4>& order,
+                  bool causal, std::optional<double> scale, const py::sequence& tensors, uint32_t read_only,
+                  const py::sequence& words) {
+  const AttentionInto given{query, key,    value, mask.value_or(at::Tensor()), log_sum.value_or(at::Tensor()),
+                            order, causal, scale};
+  run_into(self, tensors, read_only, words, kChosen, [&](const EpilogueCall& call) { attention_into(call, given); });
+}
+
 }  // namespace
 
 void bind_kernels(py::module& m) {
@@ -96,18 +109,24 @@ void bind_kernels(py::module& m) {
       .def_property_readonly("label", [](const CustomKernel& kernel) { return kernel.source.label; })
       .def_property_readonly("wgsl", [](const CustomKernel& kernel) { return kernel.source.wgsl; });
   py::class_<GivenEpilogue, std::unique_ptr<GivenEpilogue, py::nodelete>>(m, "Epilogue")
-      .def(py::init([](std::string label, std::string elements, std::string fours, std::vector<std::string> files) {
+      .def(py::init([](std::string label, std::string elements, std::string fours, std::vector<std::string> files,
+                       TensorPages pages) {
+             static std::atomic<uint32_t> made_so_far{0};
              auto* made = new GivenEpilogue;
-             made->text = {std::move(label), std::move(elements), std::move(fours), std::move(files)};
+             made->text = {std::move(label), std::move(elements), std::move(fours),
+                           std::move(files), std::move(pages),    ++made_so_far};
              made->epilogue = {"", "", false, nullptr, &made->text};
              return made;
            }),
-           py::arg("label"), py::arg("elements"), py::arg("fours"), py::arg("files"))
+           py::arg("label"), py::arg("elements"), py::arg("fours"), py::arg("files"), py::arg("pages"))
       .def("matmul", &multiply, py::arg("a"), py::arg("b"), py::arg("tensors"), py::arg("read_only"), py::arg("words"),
            py::arg("candidate") = kChosen)
       .def("convolution", &convolve_given, py::arg("x"), py::arg("weight"), py::arg("sizes"), py::arg("stride"),
            py::arg("padding"), py::arg("dilation"), py::arg("form"), py::arg("tensors"), py::arg("read_only"),
-           py::arg("words"), py::arg("candidate") = kChosen);
+           py::arg("words"), py::arg("candidate") = kChosen)
+      .def("attention", &attend_given, py::arg("query"), py::arg("key"), py::arg("value"), py::arg("mask"),
+           py::arg("log_sum"), py::arg("order"), py::arg("causal"), py::arg("scale"), py::arg("tensors"),
+           py::arg("read_only"), py::arg("words"));
   m.def("matmul_candidates", &matmul_candidates, py::arg("a"), py::arg("b"));
   m.def(
       "convolution_candidates",
@@ -121,8 +140,11 @@ void bind_kernels(py::module& m) {
   m.def("force_matmul", &force_matmul, py::arg("name"), "For tests: the kernel that products take on a GPU.");
   m.def("force_convolution", &force_convolution, py::arg("name"),
         "For tests: the tile that convolutions take on a GPU.");
-  m.attr("epilogue_bindings") = py::int_(uint32_t{kEpilogueBindings});
-  m.attr("epilogue_words") = py::int_(uint32_t{kEpilogueWords});
+  // Where the bindings and the words of an epilogue begin.
+  const auto places = [](uint32_t binding, uint32_t word) { return py::make_tuple(binding, word); };
+  m.attr("epilogue_places") = py::dict(py::arg("matmul") = places(kEpilogueBindings, kEpilogueWords),
+                                       py::arg("convolution") = places(kEpilogueBindings, kEpilogueWords),
+                                       py::arg("attention") = places(0, AttentionParams::kEpilogueWords));
 }
 
 }  // namespace torch_webgpu

@@ -168,8 +168,10 @@ void convolve_into(const EpilogueCall& call, const Window& window, bool transpos
   // A layout without memory: the epilogue counts elements as if they lay dense in memory.
   const at::Tensor layout = at::empty(sizes, at::TensorOptions(at::kMeta).dtype(at::kFloat));
   if (layout.numel() == 0) return;
-  TORCH_CHECK_VALUE(given.is_floating_point() && kernel.is_floating_point(), call.epilogue.text->label,
-                    ": takes floats");
+  const bool is_factor =
+      kernel.is_floating_point() || kernel.scalar_type() == at::kChar || kernel.scalar_type() == at::kByte;
+  TORCH_CHECK_VALUE(given.is_floating_point() && is_factor, call.epilogue.text->label,
+                    ": takes floats, and weights of int8 and uint8");
   const Weight weight(View(kernel), window.groups, transposed);
   const View x(given), out(layout);
   if (is_product(window, weight, out, x)) return multiply(weight, kernel, out, x, {}, &call);

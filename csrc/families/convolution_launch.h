@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include "families/convolution.h"
 #include "families/epilogue.h"
@@ -37,7 +38,7 @@ class GatheredProduct {
 
   // Instead of operands: the epilogue takes what would be stored.
   void epilogue(const EpilogueCall& call, const at::Tensor& x, const at::Tensor& rows) {
-    epilogue_.emplace(*call.epilogue.text, x, rows, call.tensors, call.read_only);
+    epilogue_.emplace(*call.epilogue.text, std::vector{x, rows}, call.tensors, call.read_only);
     epilogue_->bind(launch_);
     epilogue_words_ = call.words;
     spec.epilogue = call.epilogue.text;

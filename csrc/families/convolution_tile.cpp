@@ -83,7 +83,8 @@ bool can_launch(const std::array<int64_t, 3>& groups) {
 
 bool can_run(const ConvolutionTile& row, const OutputProblem& problem) {
   constexpr int64_t kMostSteps = 1 << 19;  // see convolution_tile_split.wgsl
-  return !target().software && is_float(problem.out.tensor.scalar_type()) && is_float(problem.x.tensor.scalar_type()) &&
+  const auto are_floats = [](const auto&... tensors) { return (is_float(tensors.scalar_type()) && ...); };
+  return !target().software && are_floats(problem.out.tensor, problem.x.tensor, problem.kernel) &&
          product(problem.weight.kernel) * problem.weight.channels > 0 &&
          product(problem.weight.kernel) * problem.weight.channels < kMostSteps && can_launch(groups_of(row, problem));
 }

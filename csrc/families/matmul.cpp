@@ -636,7 +636,7 @@ void matmul_into(const EpilogueCall& call, const at::Tensor& a, const at::Tensor
   spec.lines = candidate->lines;
   spec.compute = static_cast<uint8_t>(Compute::f32);
   spec.transposed = problem.transposed;
-  EpilogueBinder binder(*call.epilogue.text, *problem.a.tensor, *problem.b.tensor, call.tensors, call.read_only);
+  EpilogueBinder binder(*call.epilogue.text, {*problem.a.tensor, *problem.b.tensor}, call.tensors, call.read_only);
   Launch launch;
   binder.bind(launch);
   const Operand* const operands[] = {&problem.a, &problem.b};

@@ -83,6 +83,7 @@ void bind_pages(const char* op, Launch& launch, std::span<Part> parts, uint32_t 
     uint64_t begin, end;
   };
   c10::SmallVector<Array, 8> arrays;
+  const uint32_t first = launch.binding_count;  // what is bound already counts as an array each
   for (Part& part : parts) {
     if (!part.buffer) continue;
     part.binding = 0;
@@ -92,13 +93,16 @@ void bind_pages(const char* op, Launch& launch, std::span<Part> parts, uint32_t 
     array.begin = std::min(array.begin, part.begin & ~(kWindowBytes - 1));
     array.end = std::max(array.end, (part.end + 15) & ~uint64_t{15});
   }
-  uint64_t more = 0, bindings = reserved, largest = 0;
+  uint64_t more = 0, bindings = first + reserved, largest = 0;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const uint64_t bytes = arrays[i].end - arrays[i].begin, count = std::max<uint64_t>((bytes + limit - 1) / limit, 1);
     largest = std::max(largest, bytes);
     bindings += count;
-    more |= (count - 1) << (4 * i);
-    if (count > kMaxPages || i >= kMaxPagedArrays) bindings = kMaxBindings + 1;
+    if (count > kMaxPages || first + i >= kMaxPagedArrays) {
+      bindings = kMaxBindings + 1;
+    } else {
+      more |= (count - 1) << (4 * (first + i));
+    }
   }
   const uint32_t most = std::min(kMaxBindings, runtime().device.limits.maxStorageBuffersPerShaderStage);
   TORCH_CHECK(bindings <= most, "webgpu: ", op, ": a tensor of ", largest,
@@ -111,7 +115,9 @@ void bind_pages(const char* op, Launch& launch, std::span<Part> parts, uint32_t 
     }
   }
   for (Part& part : parts) {
-    if (part.buffer) part.begin = arrays[part.binding].begin;
+    if (!part.buffer) continue;
+    part.begin = arrays[part.binding].begin;
+    part.binding += first;
   }
   launch.windowed = true;
   launch.key.words[0] |= more << 8;

@@ -35,13 +35,14 @@ std::string number(uint32_t value) { return std::to_string(value) + "u"; }
 
 class Printer {
  public:
-  Printer(const AttentionSpec& spec, const Target& target, Pages pages, const ScoreText* scores)
+  Printer(const AttentionSpec& spec, const Target& target, Pages pages, const AttentionTexts& texts)
       : spec_(spec),
         source_(target, pages),
         target_(target),
         kind_(static_cast<AttentionKind>(spec.kind)),
         kernel_(static_cast<AttentionKernel>(spec.kernel)),
-        scores_(spec.scores ? scores : nullptr) {}
+        scores_(texts.scores),
+        epilogue_(texts.epilogue) {}
 
   std::string print() {
     bind();
@@ -59,6 +60,7 @@ class Printer {
     for (uint32_t i = kAttentionWalked; i < kAttentionOperands; ++i) {
       if (is_present(i)) print_flat(i);
     }
+    if (epilogue_) print_epilogue();
     print_optional();
     print_mask();
     if (!is_for_lanes()) print_words();
@@ -100,7 +102,24 @@ class Printer {
     for (uint32_t i = 0; i < kAttentionOperands; ++i) {
       if (is_present(i)) elements[spec_.operands[i].binding] = array_of(i);
     }
-    for (uint32_t i = scores_ ? scores_->bindings : 0; !elements[i].empty(); ++i) source_.bind(i, elements[i]);
+    const uint32_t first = scores_ ? scores_->bindings : epilogue_ ? epilogue_->bindings() : 0;
+    for (uint32_t i = first; !elements[i].empty(); ++i) source_.bind(i, elements[i]);
+  }
+
+  // The elements of `out`, numbered as if they lay dense in memory.
+  void print_epilogue() {
+    for (const auto& file : epilogue_->files) source_.use(file);
+    const bool fours = spec_.quads && !epilogue_->fours.empty();
+    const std::string width = param(P::kValueSize);
+    source_.print((fours ? epilogue_->fours : epilogue_->elements) +
+                  "\nfn store_out(at: u32, quad: u32, v: vec4<f32>) {\n");
+    if (fours) {
+      source_.print("  if (quad * 4u < " + width + ") { epilogue_four((at + quad) * 4u, v); }\n}\n");
+      return;
+    }
+    source_.print(std::string("  let first = ") + (spec_.quads ? "4u * at" : "at") + " + 4u * quad;\n" +
+                  "  for (var j = 0u; j < 4u && 4u * quad + j < " + width +
+                  "; j++) { epilogue(first + j, v[j]); }\n}\n");
   }
 
   void print_function(const std::string& name, const std::string& type, const std::string& value) {
@@ -298,15 +317,16 @@ class Printer {
   const AttentionKind kind_;
   const AttentionKernel kernel_;
   const ScoreText* const scores_;
+  const EpilogueText* const epilogue_;
 };
 
 }  // namespace
 
-std::string print_attention(const AttentionSpec& spec, const Target& target, Pages pages, const ScoreText* scores) {
-  return Printer(spec, target, pages, scores).print();
+std::string print_attention(const AttentionSpec& spec, const Target& target, Pages pages, const AttentionTexts& texts) {
+  return Printer(spec, target, pages, texts).print();
 }
 
-std::string label_attention(const AttentionSpec& spec, const ScoreText* scores) {
+std::string label_attention(const AttentionSpec& spec, const AttentionTexts& texts) {
   const auto value = spec.operands[static_cast<uint32_t>(AttentionOperand::value)];
   std::string what = std::string(kFiles[spec.kind]) + "(" + name(static_cast<DType>(value.dtype)) + ")";
   switch (static_cast<AttentionKernel>(spec.kernel)) {
@@ -317,7 +337,8 @@ std::string label_attention(const AttentionSpec& spec, const ScoreText* scores) 
       break;
     case AttentionKernel::decode: what += ", decode " + std::to_string(4 * spec.head_columns); break;
   }
-  return scores ? scores->label + ": " + what : what;
+  if (texts.epilogue) return texts.epilogue->label + ": " + what;
+  return texts.scores ? texts.scores->label + ": " + what : what;
 }
 
 }  // namespace torch_webgpu

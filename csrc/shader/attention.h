@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shader/dtype.h"
+#include "shader/epilogue.h"
 #include "shader/source.h"
 
 namespace torch_webgpu {
@@ -60,8 +61,8 @@ struct AttentionSpec {
   uint8_t head_columns;     // of staged kernels: as `columns`, of a head and of a value; of decoding: quads of a head
   uint8_t value_columns;
   uint8_t unused;
-  uint16_t scores;  // a ScoreText's id, or 0
-  uint8_t unused_too[2];
+  uint16_t scores;    // a ScoreText's id, or 0
+  uint16_t epilogue;  // an EpilogueText's id, or 0: it takes what the forward would store to `out`
 };
 static_assert(sizeof(AttentionSpec) == 24);
 
@@ -79,11 +80,17 @@ struct AttentionParams {
   // offsets of what the text binds, and its own words.
   static constexpr uint32_t kQueryBlocks = kWords, kQueryBlock = kWords + 1, kKeyBlocks = kWords + 2,
                             kKeyBlock = kWords + 3, kLists = kWords + 4, kTextWords = kLists + 16;
+  // Of an epilogue, whose bindings come first, too.
+  static constexpr uint32_t kEpilogueWords = kWords;
 };
 
-// `scores` is the text whose id the spec has.
+// The texts whose ids the spec has.
+struct AttentionTexts {
+  const ScoreText* scores = nullptr;
+  const EpilogueText* epilogue = nullptr;
+};
 std::string print_attention(const AttentionSpec& spec, const Target& target, Pages pages = {},
-                            const ScoreText* scores = nullptr);
-std::string label_attention(const AttentionSpec& spec, const ScoreText* scores = nullptr);
+                            const AttentionTexts& texts = {});
+std::string label_attention(const AttentionSpec& spec, const AttentionTexts& texts = {});
 
 }  // namespace torch_webgpu

@@ -131,7 +131,7 @@ def test_takes_the_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_kernel_that_does_not_compile_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = _C.Epilogue("broken", "fn epilogue(index: u32, product: f32) { nothing; }", "", ())
+    broken = _C.Epilogue("broken", "fn epilogue(index: u32, product: f32) { nothing; }", "", (), (1,))
     monkeypatch.setattr(autotune, "_epilogue", lambda: broken)
     with fresh_cache(), pytest.raises(Exception, match="does not compile"):
         compiled(model, mode="max-autotune")(*to_device(arguments()))

@@ -99,6 +99,41 @@ def test_a_product_that_no_binding_holds_is_eager() -> None:
     assert run(script) == ["1", "1"]
 
 
+def test_products_with_pages_beside_them() -> None:
+    """Operands of which a binding holds a part, and what the fused ops read and write in pages."""
+    script = """
+    r = torch.randn
+    relu = torch.relu
+    a, b, x, w = r(30, 8), r(8, 30), r(1, 4, 8, 8), r(8, 4, 3, 3)
+    print(check(lambda a, b, c: relu(a @ b) + c[:, :30], a, b, r(30, 64)))
+    print(check(lambda a, b: (a @ b * 100).to(torch.int64), a, b))
+    print(check(lambda x, w, c: relu(F.conv2d(x, w, padding=1)) + c[:1, :, :8, :8], x, w, r(3, 8, 10, 10)))
+    check(lambda a, b: relu(a.t()[:8] @ b), r(64, 64), r(64, 8))
+    check(lambda a, b: relu(a[::2] @ b), r(60, 20), r(20, 8))
+    check(lambda x, w: relu(F.conv2d(x[:1, :, :6, :6], w, padding=1)), r(4, 4, 16, 16), w)
+    check(lambda a, b, *more: relu(a @ b) + sum(x[:30, :30] for x in more), a, b, *(r(128, 64) for _ in range(4)))
+    check(lambda a, b: relu(a @ b.float()), r(4, 80), r(80, 80).mul(9).to(torch.int8))
+    print("right")
+    """
+    assert run(script) == ["1", "1", "1", "right"]
+
+
+def test_attention_of_several_bindings() -> None:
+    script = """
+    from torch.nn.attention.flex_attention import flex_attention
+
+    r, attend = torch.randn, F.scaled_dot_product_attention
+    small = [r(1, 2, 20, 16) for _ in range(3)]
+    print(check(lambda q, k, v, gate: attend(q, k, v) * gate[:1, :, :20], *small, r(3, 2, 30, 16)))
+    large = [r(2, 2, 40, 16) for _ in range(3)]
+    check(lambda q, k, v: attend(q, k, v) * 2, *large)
+    check(lambda q, k, v: attend(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 40, 32) * 2, *large)
+    check(lambda q, k, v: flex_attention(q, k, v, lambda score, b, h, m, n: score + m - n) * 2, *large)
+    print("right")
+    """
+    assert run(script) == ["1", "right"]
+
+
 def test_sizes_that_grow_beyond_a_binding() -> None:
     script = """
     call = torch.compile(lambda x: (x * 2).cos().sum(1), backend="webgpu", dynamic=True)

@@ -146,6 +146,35 @@ def test_int8_weights_of_halves(dtype: torch.dtype) -> None:
     assert count(call, *args) == 1
 
 
+@pytest.mark.parametrize("transposed", (False, True))
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_a_convolution_casts_its_weight(name: str, transposed: bool) -> None:
+    """Few pixels, whose weight is not packed."""
+    x, w, bias = randn(1, 8, 4, 4), WEIGHTS[name](8 * 8, 9).view(8, 8, 3, 3), randn(8)
+    scale = randn(1, 8, 1, 1) if transposed else randn(8, 1, 1, 1)
+    convolve = F.conv_transpose2d if transposed else F.conv2d
+    tolerance = {"rtol": 1e-4, "atol": 1e-2}
+    check(lambda x, w: convolve(x, w.to(x.dtype)), x, w, launches=1, **tolerance)
+    check(lambda x, w, s, b: convolve(x, w.float() * s, b).relu(), x, w, scale, bias, launches=1, **tolerance)
+
+
+def test_a_convolution_of_many_pixels_packs_its_weight_with_the_cast() -> None:
+    x, w, scale = randn(2, 8, 20, 20), (randn(16, 8, 3, 3) * 40).to(torch.int8), randn(16, 1, 1, 1)
+    launches = count(F.conv2d, *to_device((x, w.float())))
+    check(lambda x, w, s: F.conv2d(x, w.float() * s), x, w, scale, launches=launches, rtol=1e-4, atol=1e-2)
+
+
+def test_what_a_convolution_does_not_cast() -> None:
+    """Scales along the sum, windows of single channels, and products of many pixels, whose tiles would cast again."""
+    x, w = randn(1, 8, 4, 4), (randn(8, 8, 3, 3) * 40).to(torch.int8)
+    check(lambda x, w, s: F.conv2d(x, w.float() * s), x, w, randn(1, 8, 1, 1), launches=2, rtol=1e-4, atol=1e-2)
+    check(lambda x, w: F.conv2d(x, w.float(), groups=8), x, w[:, :1], launches=2, rtol=1e-4, atol=1e-2)
+    point, wide = w[:, :, :1, :1], randn(1, 8, 20, 20)
+    check(lambda x, w: F.conv2d(x, w.float()), x, point, launches=1, rtol=1e-4, atol=1e-2)
+    check(lambda x, w: F.conv2d(x, w.float()), wide, point, launches=2, rtol=1e-4, atol=1e-2)
+    check(lambda x, w, s: F.conv_transpose2d(x, w.float() * s, groups=2), x, w, randn(1, 8, 1, 1), rtol=1e-4, atol=1e-2)
+
+
 def test_what_is_no_cast_alone() -> None:
     """A scale along the sum, a cast that rounds, and products of many rows, whose tiles would cast again and again."""
     x, w = randn(5, 96), WEIGHTS["int8"](96, 40)

@@ -172,7 +172,7 @@ fn epilogue_four(index: u32, product: vec4<f32>) { out[index / 4u] = 2.0 * produ
 @pytest.mark.parametrize("name", (SMALLEST, *THIN))
 def test_epilogues_of_other_texts(name: str) -> None:
     _C.force_matmul(name)
-    epilogue = _C.Epilogue("twice and one", ELEMENTS, FOURS, [])
+    epilogue = _C.Epilogue("twice and one", ELEMENTS, FOURS, [], [1])
     rows = THIN.get(name, 33)
     for n, k in ((68, 40), (37, 40), (36, 1300)):
         for turned in (False, True) if name != SMALLEST else (False,):

@@ -10,7 +10,7 @@ import torch
 from tests.support import DEVICE, on_device
 from torch_webgpu import _C
 
-WORDS = _C.epilogue_words
+WORDS = _C.epilogue_places["matmul"][1]
 
 
 def parameter(word: int) -> str:
@@ -62,7 +62,7 @@ def test_bias_and_relu(shape: tuple[int, int, int], fours: bool, batches: int | 
     lead = () if batches is None else (batches,)
     a, b = torch.randn(*lead, rows, depth, generator=generator), torch.randn(*lead, depth, columns, generator=generator)
     bias = torch.randn(columns + 4, generator=generator)
-    multiply = _C.Epilogue("linear_relu", ELEMENTS, FOURS if fours else "", [])
+    multiply = _C.Epilogue("linear_relu", ELEMENTS, FOURS if fours else "", [], [1, 1])
     out = torch.zeros(*lead, rows, columns, device=DEVICE)
     shifted = bias.to(DEVICE)[4:]
     with on_device():
@@ -73,7 +73,7 @@ def test_bias_and_relu(shape: tuple[int, int, int], fours: bool, batches: int | 
 
 def test_operands_in_one_buffer_and_transposed() -> None:
     square = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
-    multiply = _C.Epilogue("linear_relu", ELEMENTS, FOURS, [])
+    multiply = _C.Epilogue("linear_relu", ELEMENTS, FOURS, [], [1, 1])
     x, bias = square.to(DEVICE), torch.zeros(64, device=DEVICE)
     multiply.matmul(x, x.t(), [bias, x], 0b01, [1, 64])  # over its own operand
     torch.testing.assert_close(x.cpu(), (square @ square.t()).relu(), rtol=1e-5, atol=1e-4)
@@ -101,7 +101,7 @@ def test_convolution(window: tuple[Any, ...], dtype: torch.dtype) -> None:
     convolve = (torch.nn.functional.conv2d, torch.nn.functional.conv1d)[len(size) == 1]
     expected = convolve(x.float(), weight.float(), bias, stride, padding, dilation).relu()
     out = torch.zeros(expected.shape, device=DEVICE)
-    epilogue = _C.Epilogue("convolution_relu", ELEMENTS, FOURS, [])
+    epilogue = _C.Epilogue("convolution_relu", ELEMENTS, FOURS, [], [1, 1])
     pixels = expected[0, 0].numel()
     shape = (list(expected.shape), stride, padding, dilation, [0, 1])
     arguments = (*shape, [bias.to(DEVICE), out], 0b01, [pixels, rows])
@@ -111,7 +111,7 @@ def test_convolution(window: tuple[Any, ...], dtype: torch.dtype) -> None:
 
 
 def test_bad_arguments() -> None:
-    multiply = _C.Epilogue("linear_relu", ELEMENTS, FOURS, [])
+    multiply = _C.Epilogue("linear_relu", ELEMENTS, FOURS, [], [1, 1])
     x, out = torch.ones(4, 4, device=DEVICE), torch.zeros(4, 4, device=DEVICE)
     with pytest.raises(ValueError, match=r"linear_relu.*cannot be multiplied"):
         multiply.matmul(x, torch.ones(5, 4, device=DEVICE), [out, out], 1, [4, 4])

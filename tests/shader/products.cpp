@@ -21,7 +21,9 @@ const EpilogueText kText{"fused",
                          "fn epilogue(index: u32, product: f32) { fused[index] = exp_below(vec4<f32>(product)).x; }\n",
                          "@group(0) @binding(2) var<storage, read_write> fused: array<vec4<f32>>;\n"
                          "fn epilogue_four(index: u32, product: vec4<f32>) { fused[index / 4u] = product; }\n",
-                         {"exp_below"}};
+                         {"exp_below"},
+                         {1},
+                         1};
 const Epilogue kFused{", fused", "product", false, nullptr, &kText};
 
 class Products {
@@ -293,6 +295,15 @@ const ScoreText kScores{
     1,
     1};
 
+const EpilogueText kAttended{"fused",
+                             "@group(0) @binding(0) var<storage, read_write> fused: array<f32>;\n"
+                             "fn epilogue(index: u32, product: f32) { fused[index] = product; }\n",
+                             "@group(0) @binding(0) var<storage, read_write> fused: array<vec4<f32>>;\n"
+                             "fn epilogue_four(index: u32, product: vec4<f32>) { fused[index / 4u] = product; }\n",
+                             {},
+                             {1},
+                             1};
+
 AttentionSpec attention_of(AttentionKind kind, std::span<const Operand> operands, DType dtype, bool quads, bool mask,
                            uint8_t binding = 0) {
   AttentionSpec spec{};
@@ -314,6 +325,19 @@ AttentionSpec attention_of(AttentionKind kind, std::span<const Operand> operands
   return spec;
 }
 
+bool takes_result(AttentionKind kind) { return kind == AttentionKind::forward || kind == AttentionKind::combine; }
+
+// The same with an epilogue, which binds one tensor and takes the place of the result.
+void print_with_epilogue(AttentionSpec spec, const Target& target, const Emit& emit) {
+  auto& out = spec.operands[static_cast<uint32_t>(Operand::out)];
+  for (auto& operand : spec.operands) {
+    if (operand.binding != kAttentionAbsent && operand.binding < out.binding) ++operand.binding;
+  }
+  out.binding = kAttentionAbsent;
+  spec.epilogue = static_cast<uint16_t>(kAttended.id);
+  emit(label_attention(spec, {nullptr, &kAttended}), print_attention(spec, target, {}, {nullptr, &kAttended}));
+}
+
 // Heads of up to 64 and of up to 160 elements, by blocks of 64 rows and of 32.
 void print_staged(AttentionKind kind, std::span<const Operand> operands, DType dtype, bool quads, const Target& target,
                   const Emit& emit) {
@@ -328,6 +352,7 @@ void print_staged(AttentionKind kind, std::span<const Operand> operands, DType d
       spec.dropout = mask;
       emit(label_attention(spec), print_attention(spec, target));
       if (!mask) emit(label_attention(spec), print_attention(spec, target, kInPages));
+      if (takes_result(kind)) print_with_epilogue(spec, target, emit);
     }
   }
   AttentionSpec spec = attention_of(kind, operands, dtype, quads, false, 1);
@@ -335,7 +360,7 @@ void print_staged(AttentionKind kind, std::span<const Operand> operands, DType d
   spec.block = 32;
   spec.head_columns = spec.value_columns = 1;
   spec.scores = kScores.id;
-  emit(label_attention(spec, &kScores), print_attention(spec, target, {}, &kScores));
+  emit(label_attention(spec, {&kScores}), print_attention(spec, target, {}, {&kScores}));
 }
 
 }  // namespace
@@ -366,11 +391,13 @@ void print_attention_kernels(const Target& target, const Emit& emit) {
         spec.kernel = static_cast<uint8_t>(AttentionKernel::decode) & 15;
         spec.head_columns = quads;
         emit(label_attention(spec), print_attention(spec, target));
+        print_with_epilogue(spec, target, emit);
       }
       AttentionSpec spec = attention_of(AttentionKind::combine, kCombine, dtype, true, false);
       spec.kernel = static_cast<uint8_t>(AttentionKernel::decode) & 15;
       spec.head_columns = quads;
       emit(label_attention(spec), print_attention(spec, target));
+      print_with_epilogue(spec, target, emit);
     }
   }
   for (const auto& [kind, operands] : kKinds) {
@@ -387,6 +414,7 @@ void print_attention_kernels(const Target& target, const Emit& emit) {
             spec.block = !spec.by_subgroup ? 8 : dropout ? 2 : 16;
             emit(label_attention(spec), print_attention(spec, target));
             if (!dropout) emit(label_attention(spec), print_attention(spec, target, kInPages));
+            if (!dropout && takes_result(kind)) print_with_epilogue(spec, target, emit);
           }
         }
         if (masked || combines) continue;
@@ -396,7 +424,7 @@ void print_attention_kernels(const Target& target, const Emit& emit) {
         spec.columns = 2;
         spec.block = 8;
         spec.scores = kScores.id;
-        emit(label_attention(spec, &kScores), print_attention(spec, target, {}, &kScores));
+        emit(label_attention(spec, {&kScores}), print_attention(spec, target, {}, {&kScores}));
       }
     }
   }

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 DEFAULT = -1
 
 # An epilogue that stores what the kernel computed.
-_BINDING = f"@group(0) @binding({_C.epilogue_bindings}) var<storage, read_write> out: array<u32>;\n"
+_SLOT = _C.epilogue_places["matmul"][0]
+_BINDING = f"@group(0) @binding({_C.epilogue_places['matmul'][0]}) var<storage, read_write> out: array<u32>;\n"
 _ELEMENTS = f"{_BINDING}fn epilogue(index: u32, product: f32) {{ out[index] = bitcast<u32>(product); }}"
 _FOURS = (
     f"{_BINDING}fn epilogue_four(index: u32, product: vec4<f32>) {{\n"
@@ -120,7 +121,7 @@ def _flat(part: Any) -> Sequence[Any]:
 
 @functools.cache
 def _epilogue() -> Any:
-    return _C.Epilogue("autotune", _ELEMENTS, _FOURS, ())
+    return _C.Epilogue("autotune", _ELEMENTS, _FOURS, (), (1,))
 
 
 def run(kind: str, candidate: int, tensors: Tensors, details: Sequence[Any], out: torch.Tensor | None) -> None:

@@ -86,7 +86,7 @@ class KeptRows(Rows):
         sizes = V.graph.sizevars
         numel = sizes.simplify(self.row.numel)
         most = sizes.shape_env.bound_sympy(numel).upper
-        if self.in_step or not most.is_finite or not 0 < most <= 1 << 16:
+        if self.in_step or self.features.contains_op("sort") or not most.is_finite or not 0 < most <= 1 << 16:
             return
         software, width = launch.target()["software"], 4 if self.quad_tree is not None else 1
         units = launch.up(int(most), width)

@@ -28,7 +28,7 @@ from torch_webgpu.inductor.memory import QUAD_I64, Accessors, Binding, begins_it
 from torch_webgpu.inductor.overrides import WebGPUOverrides
 from torch_webgpu.inductor.pages import page_bytes, pages_of
 from torch_webgpu.inductor.printer import print_index
-from torch_webgpu.inductor.scans import Scans
+from torch_webgpu.inductor.sorts import Sorts
 from torch_webgpu.inductor.types import COMPUTE, wgsl_type
 from torch_webgpu.inductor.values import Value, as_compute
 
@@ -36,7 +36,7 @@ from torch_webgpu.inductor.values import Value, as_compute
 STEPS = ("erf", "erfc", "exp", "exp2", "expm1", "log", "log1p", "log2", "sigmoid", "sin", "cos", "tanh")
 
 
-class WebGPUKernel(Scans):
+class WebGPUKernel(Sorts):
     overrides = WebGPUOverrides
     newvar_prefix = "let "
     suffix = ";"
@@ -62,6 +62,7 @@ class WebGPUKernel(Scans):
         self.made: dict[str, Value] = {}  # all variables
         self.more_numbers: dict[str, sympy.Expr] = {}  # parameters that are none of the graph's
         self.init_reductions()
+        self.init_sorts()
 
     # What Inductor asks
 
@@ -115,7 +116,7 @@ class WebGPUKernel(Scans):
             self.decide_rows(indices)
         if is_reduction and not self.by_columns:
             self._take_quads_of(self.row)
-        if self.in_step or "run" not in map(self.classify, indices):
+        if self.in_step or self.has_sort or "run" not in map(self.classify, indices):
             self.quad_tree = None
         # Where a mask is off, nothing looks at what is read beside a tensor.
         self.reads_masked_quads = 0 < self.features.op_counts()["masked"] <= 3
@@ -188,6 +189,9 @@ class WebGPUKernel(Scans):
         return binding, index
 
     def load(self, name: str, index: sympy.Expr) -> Any:
+        found = self.load_sorted(name, index)
+        if found is not None:
+            return found
         dtype = V.graph.get_dtype(name)
         compute = COMPUTE[dtype]
         self.library.use_type(compute)
@@ -258,6 +262,7 @@ class WebGPUKernel(Scans):
         return f"{name}[h]"
 
     def store(self, name: str, index: sympy.Expr, value: Any, mode: Any = None) -> None:
+        self.keep_sorted(name, index, value)
         dtype = V.graph.get_dtype(name)
         self.library.use_type(COMPUTE[dtype])
         binding, index = self.bind(name, index, write=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 import torch
-from torch._inductor import ir, lowering
+from torch._inductor import config, ir, lowering
 from torch._inductor.virtualized import V, ops
 
 from torch_webgpu.inductor import launch
@@ -47,12 +47,23 @@ def scan(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return original(*args, **kwargs)
 
 
+# What the memory of a workgroup holds.
+LONGEST_SORT = 1024
+
+
 def sort(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Sorts are eager's kernels: those keep a row in workgroup memory, where a loop over it has nothing to fuse to."""
-    if kwargs["device"].type == "webgpu":
-        log.info("a sort runs eagerly: its kernel takes whole rows, and no op can be a part of it")
+    """Rows that are not known to be short are the eager kernel's, and on software adapters all: those merge runs faster
+    than they exchange in workgroup memory."""
+    if kwargs["device"].type != "webgpu":
+        return original(*args, **kwargs)
+    size = kwargs["size"][kwargs["axis"]]
+    is_short = V.graph.sizevars.statically_known_leq(size, LONGEST_SORT)
+    if launch.target()["software"] or not is_short:
+        reason = f"rows of {size} elements are long" if not is_short else "software adapters merge faster"
+        log.info("a sort runs eagerly: %s", reason)
         return [None] * len(kwargs["dtypes"])
-    return original(*args, **kwargs)
+    with config.patch({"triton.decompose_sort_ops": True}):  # or else rows have at most 512 elements
+        return original(*args, **kwargs)
 
 
 def logcumsumexp(original: Callable[..., Any], x: Any, dim: int) -> Any:

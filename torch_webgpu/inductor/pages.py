@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -45,8 +46,22 @@ def pages_of(name: str) -> int:
 
 
 def fit(*operands: Any) -> bool:
-    """Whether a binding holds each of them, as the kernels of templates need."""
-    return all(pages_for(sympy_product(x.get_size()) * x.get_dtype().itemsize) == 1 for x in operands)
+    """Whether a binding holds each of them from its first element to its last, as the kernels of templates need."""
+    return all(pages_for(_length(x) * x.get_dtype().itemsize) == 1 for x in operands)
+
+
+def fits(size: Sequence[Any], dtype: torch.dtype) -> bool:
+    """The same of a result that lies dense."""
+    return pages_for(sympy_product(size) * dtype.itemsize) == 1
+
+
+def _length(x: Any) -> Any:
+    """What has no memory yet will lie dense."""
+    if not ir.is_storage_and_layout(x):
+        return sympy_product(x.get_size())
+    layout = ir.as_storage_and_layout(x, freeze=False)[1]
+    required: Any = ir.compute_required_storage_length
+    return required(layout.size, layout.stride, sympy.S.Zero)
 
 
 class Array:

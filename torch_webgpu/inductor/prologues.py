@@ -1,14 +1,14 @@
-"""What a product's load does by itself: a cast of an operand to the product's dtype, and with it the scale of quantized
-weights.
+"""What the loads of products and convolutions do by themselves: a cast of an operand to the dtype of the result, and
+with it the scale of quantized weights.
 
-The kernels of products load any dtype, so a weight of int8, or of halves, is read as it lies instead of being copied to
-floats. A scale that is the same along the sum stands behind the product.
+The kernels load any dtype, so a weight of int8, or of halves, is read as it lies instead of being copied to floats. A
+scale that is the same along the sum stands behind the product.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -38,8 +38,8 @@ class Operand:
         return Operand(function(self.source), [function(scale) for scale in self.scales])
 
 
-def before_cast(node: Any, axis: int) -> Operand | None:
-    """The operand whose cast, and perhaps scale, `node` is; the product sums along its dimension `axis`."""
+def before_cast(node: Any, *axes: int) -> Operand | None:
+    """The operand whose cast, and perhaps scale, `node` is; the product sums along its dimensions `axes`."""
     if not isinstance(node, torch.fx.Node) or not isinstance(node.meta.get("val"), torch.Tensor):
         return None
     value, args = node.meta["val"], cast(tuple[Any, ...], node.args)
@@ -47,13 +47,13 @@ def before_cast(node: Any, axis: int) -> Operand | None:
         return Operand(operands_of(node)[0]) if is_exact(node) else None
     if node.target is aten.permute.default:
         dims = [int(dim) % value.dim() for dim in args[1]]
-        found = before_cast(args[0], dims[axis])
+        found = before_cast(args[0], *(dims[axis] for axis in axes))
         return found and found.map(lambda x: lowerings[aten.permute](x, dims))
     if node.target is aten.mul.Tensor:
         for factor, scale in (args, reversed(args)):
-            if not is_scale_along(scale, value, axis):
+            if not is_scale_along(scale, value, axes):
                 continue
-            found = before_cast(factor, axis)
+            found = before_cast(factor, *axes)
             if found is not None and factor.meta["val"].dim() == value.dim():
                 box = operands_of(node)[args.index(scale)]
                 missing = value.dim() - len(box.get_size())
@@ -83,11 +83,11 @@ def keeping_operands(original: Callable[..., Any], *args: Any, **kwargs: Any) ->
     return original(*args, **kwargs)
 
 
-def is_scale_along(node: Any, value: torch.Tensor, axis: int) -> bool:
-    """Whether a factor of `value` is the same for all that is summed along `axis`."""
+def is_scale_along(node: Any, value: torch.Tensor, axes: Sequence[int]) -> bool:
+    """Whether a factor of `value` is the same for all that is summed along `axes`."""
     if not isinstance(node, torch.fx.Node) or not isinstance(node.meta.get("val"), torch.Tensor):
         return False
     scale = node.meta["val"]
-    at = axis - (value.dim() - scale.dim())
-    is_same_along = at < 0 or V.graph.sizevars.statically_known_equals(ir.convert_shape_to_inductor(scale.shape)[at], 1)
+    sizes = [1] * (value.dim() - scale.dim()) + [*ir.convert_shape_to_inductor(scale.shape)]
+    is_same_along = all(V.graph.sizevars.statically_known_equals(sizes[axis], 1) for axis in axes)
     return scale.device.type == "webgpu" and scale.dtype is value.dtype and is_same_along

@@ -15,7 +15,7 @@ from torch._inductor.utils import sympy_product
 from torch._inductor.virtualized import V
 
 from torch_webgpu import device
-from torch_webgpu.inductor import doubles, eager, flex, launch, lowerings, templates
+from torch_webgpu.inductor import attention, doubles, eager, flex, launch, lowerings, templates
 from torch_webgpu.inductor.device_ops import CacheKey, WebGPUOps
 from torch_webgpu.inductor.scheduling import WebGPUScheduling
 from torch_webgpu.inductor.wrapper import WebGPUWrapper
@@ -34,6 +34,7 @@ def register() -> None:
     register_backend_for_device("webgpu", WebGPUScheduling, WebGPUWrapper, device_custom_pass=CacheKey())
     register_device_op_overrides("webgpu", WebGPUOps())
     templates.register()
+    attention.register()
     flex.register()
     # Inductor asks this list whether a device has kernels, and whether numbers on the CPU may enter them.
     if "webgpu" not in utils.GPU_TYPES:

@@ -84,9 +84,11 @@ class Rows(Loops):
             self.by_lane = length <= (48 if software else 32) and rows >= 4
         else:
             self.by_lane = length <= 32 or rows >= (8 if software else 1024)
-        has_scans = self.features.contains_op("scan")
+        has_sorts, has_scans = self.features.contains_op("sort"), self.features.contains_op("scan")
+        if has_sorts:
+            self.by_lane, self.row_lanes = False, 64 if length <= 128 else 256
         self.in_step = not self.by_lane and has_scans
-        if across and not (is_along or has_scans):
+        if across and not (is_along or has_scans or has_sorts):
             self.decide_columns(indices, length, rows)
 
     def decide_columns(self, indices: Sequence[sympy.Expr], length: int, columns: int) -> None:

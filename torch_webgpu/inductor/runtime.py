@@ -120,12 +120,14 @@ def excerpt(wgsl: str, message: str) -> str:
 
 
 class Epilogue:
-    """Fused ops that take the elements of a product or a convolution of eager's."""
+    """Fused ops that take the elements of a product, a convolution or attention of eager's."""
 
-    def __init__(self, label: str, kind: str, elements: str, fours: str, files: Sequence[str]) -> None:
+    def __init__(
+        self, label: str, kind: str, elements: str, fours: str, files: Sequence[str], pages: Sequence[int]
+    ) -> None:
         def compile_text(uneven: str) -> Any:
             one, four = (f"{text}\n{uneven}" if text else "" for text in (elements, fours))
-            return getattr(_C.Epilogue(label, one, four, files), kind)
+            return getattr(_C.Epilogue(label, one, four, files, pages), kind)
 
         self._compile = functools.cache(compile_text)
 
@@ -133,13 +135,14 @@ class Epilogue:
         self,
         tensors: Sequence[torch.Tensor],
         words: Sequence[Any],
-        operands: tuple[torch.Tensor, torch.Tensor],
+        operands: tuple[torch.Tensor | None, ...],
         details: tuple[Any, ...],
     ) -> None:
         read_only, candidate, *window = details
         tensors = [to_device(tensor) for tensor in tensors]
         run = self._compile(EVEN if is_even(tensors) else UNEVEN)
-        run(*operands, *window, tensors, read_only, [to_word(word) for word in words], candidate)
+        choice = () if candidate is None else (candidate,)
+        run(*operands, *window, tensors, read_only, [to_word(word) for word in words], *choice)
 
 
 class FlexAttention:

@@ -19,13 +19,19 @@ from torch_webgpu.inductor.origins import comment
 from torch_webgpu.inductor.pages import pages_of
 
 
+def hidden_bindings(node: Any) -> int:
+    """What a template's kernel binds beside the buffers of the graph."""
+    return getattr(node.get_template_node(), "hidden_bindings", 0) if node.is_template() else 0
+
+
 class WebGPUScheduling(SIMDScheduling):
     kernel_type = WebGPUKernel
 
     @classmethod
     def get_backend_features(cls, device: torch.device) -> OrderedSet[BackendFeature]:
-        """Sorts are eager's kernels, and so are the scans of long rows (`lowerings.scan`)."""
-        return OrderedSet([BackendFeature.INPLACE_BUFFERS, BackendFeature.SCAN, BackendFeature.TUPLE_REDUCTION])
+        """Scans and sorts of long rows are eager's kernels all the same (`lowerings.scan`)."""
+        return OrderedSet([BackendFeature.INPLACE_BUFFERS, BackendFeature.SCAN, BackendFeature.SORT,
+                           BackendFeature.TUPLE_REDUCTION])  # fmt: skip
 
     def can_fuse(self, node1: Any, node2: Any) -> bool:
         """Not more buffers than an adapter binds, nor two reductions over different rows."""
@@ -50,9 +56,8 @@ class WebGPUScheduling(SIMDScheduling):
             if not scheduler.can_buffer_be_removed_through_fusion(dep.name, fused)
         }
         pages = {scheduler.mutation_real_name.get(name, name): pages_of(name) for name in read | written}
-        if first.is_template() and max(pages.values(), default=1) > 1:
-            return True
-        return sum(pages.values()) > launch.most_bindings()
+        most = launch.most_bindings() - hidden_bindings(first) - hidden_bindings(second)
+        return sum(pages.values()) > most
 
     can_fuse_vertical = can_fuse
     can_fuse_horizontal = can_fuse

@@ -28,7 +28,7 @@ from torch_webgpu import _C
 from torch_webgpu.inductor import autotune
 from torch_webgpu.inductor.kernel import WebGPUKernel, param
 from torch_webgpu.inductor.memory import Accessors
-from torch_webgpu.inductor.pages import fit, pages_for
+from torch_webgpu.inductor.pages import fit, fits
 from torch_webgpu.inductor.prologues import CAST, Operand, before_cast, keeping_operands
 
 aten = torch.ops.aten
@@ -42,12 +42,13 @@ class TemplateKernel(WebGPUKernel):
     """The fused ops behind a template, as a function of an element's index and value."""
 
     def __init__(
-        self, template: ir.TemplateBuffer, kind: str, details: Sequence[Any], candidate: int, by_four: bool = False
-    ) -> None:
+        self, template: ir.TemplateBuffer, kind: str, details: Sequence[Any], candidate: int | None,
+        present: Sequence[bool], by_four: bool = False
+    ) -> None:  # fmt: skip
         numel = sympy_product(template.get_size())
         super().__init__({"x": numel, "r0_": sympy.S.One}, features=SIMDKernelFeatures([], numel, sympy.S.One))
         self.template, self.kind, self.details, self.by_four = template, kind, details, by_four
-        self.candidate = candidate
+        self.candidate, self.present = candidate, present
         self.prologue_fused_inputs: OrderedSet[str] = OrderedSet()
         self.elements, self.fours = "", ""
         self.all_files: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ class TemplateKernel(WebGPUKernel):
         self.elements = self.printed(epilogue_nodes)
         self.all_files = self.library.files
         if V.graph.sizevars.statically_known_multiple_of(self.template.get_size()[-1], 4):
-            twin = TemplateKernel(self.template, self.kind, self.details, self.candidate, by_four=True)
+            twin = TemplateKernel(self.template, self.kind, self.details, self.candidate, self.present, by_four=True)
             text = twin.printed(epilogue_nodes)
             if twin.quad_tree is not None and twin.interface() == self.interface():
                 self.fours = text
@@ -93,16 +94,16 @@ class TemplateKernel(WebGPUKernel):
         loop = self.element_loop(self.range_trees[0], "i32(index) / 4" if by_four else "i32(index)")
         tensors, numbers = self.tensors(), self.numbers()
         text = IndentedBuffer()
-        for slot, (binding, _) in enumerate(tensors):
-            offset = f"i32({param(_C.epilogue_words + slot)})"
-            text.splice(Accessors(binding, _C.epilogue_bindings + slot, offset).text())
+        slot, word = _C.epilogue_places[self.kind]
+        for binding, _ in tensors:
+            text.splice(Accessors(binding, slot, f"i32({param(word)})").text())
+            slot, word = slot + binding.pages, word + 1
         kind, value = ("epilogue_four", "vec4<f32>") if by_four else ("epilogue", "f32")
         text.writeline(f"fn {kind}(index: u32, product: {value}) {{")
         with text.indent():
             for i, (inner, outer) in enumerate(numbers):
                 is_float = isinstance(outer, sympy.Symbol) and not outer.is_integer
-                word = param(_C.epilogue_words + len(tensors) + i)
-                text.writeline(f"let {inner} = bitcast<{'f32' if is_float else 'i32'}>({word});")
+                text.writeline(f"let {inner} = bitcast<{'f32' if is_float else 'i32'}>({param(word + i)});")
             text.splice(loop)
         text.writeline("}")
         text.splice(self.library.text())
@@ -110,18 +111,20 @@ class TemplateKernel(WebGPUKernel):
 
     def definition(self, label: str, text: str) -> str:
         texts = ", ".join(f"r'''{text}'''" for text in (self.elements, self.fours))
-        return f"webgpu_runtime.Epilogue({label!r}, {self.kind!r}, {texts}, {self.all_files!r})"
+        pages = [binding.pages for binding, _ in self.tensors()]
+        return f"webgpu_runtime.Epilogue({label!r}, {self.kind!r}, {texts}, {self.all_files!r}, {pages})"
 
     def call_kernel(self, name: str, node: Any = None, deallocate_ws: bool = True) -> None:
         wrapper = V.graph.wrapper_code
-        operands = ", ".join(operand.codegen_reference() for operand in self.template.inputs)  # type: ignore[union-attr]
+        references = iter([operand.codegen_reference() for operand in self.template.inputs])  # type: ignore[union-attr]
+        operands = ", ".join(next(references) if there else "None" for there in self.present)
         numbers, bound = self.numbers(), self.tensors()
         for _, expression in numbers:
             wrapper.ensure_size_computed(expression)
         read_only = sum(1 << slot for slot, (binding, _) in enumerate(bound) if not binding.is_written)
         tensors = ", ".join(outer for _, outer in bound)
         words = "".join(f"{self.pexpr(V.graph.sizevars.simplify(e))}, " for _, e in numbers)
-        details = "".join(f", {self.list_of(values)}" for values in self.details)
+        details = "".join(f", {v if isinstance(v, str) else self.list_of(v)}" for v in self.details)
         arguments = [f"({tensors},)", f"({words})", f"({operands})", f"({read_only}, {self.candidate}{details})"]
         wrapper.generate_kernel_call(name, arguments, triton=False)
 
@@ -131,12 +134,22 @@ class TemplateKernel(WebGPUKernel):
 
 def template_of(kind: str, layout: Any, inputs: Sequence[Any], details: Sequence[Any] = ()) -> Any:
     candidate = autotune.choose(kind, inputs, layout.size, details)
+    return make_template(kind, layout, inputs, details, candidate, (True, True))
+
+
+def make_template(
+    kind: str, layout: Any, inputs: Sequence[Any], details: Sequence[Any], candidate: int | None,
+    present: Sequence[bool], written: Sequence[Any] = ()
+) -> Any:  # fmt: skip
+    """A template whose result lies dense. `details` are lists of numbers, or text of the module's; `present` says which
+    operands of the kernel `inputs` are, some of which are `written` too."""
     dense = ir.FixedLayout(layout.device, layout.dtype, layout.size, ir.FlexibleLayout.contiguous_strides(layout.size))
 
     def make(node: ir.TemplateBuffer, hint_override: int | None = None) -> tuple[TemplateKernel, None]:
-        return TemplateKernel(node, kind, details, candidate), None
+        return TemplateKernel(node, kind, details, candidate, present), None
 
-    return ir.TensorBox.create(ir.TemplateBuffer(layout=dense, inputs=inputs, make_kernel_render=make))
+    made = ir.TemplateBuffer(layout=dense, inputs=inputs, make_kernel_render=make, mutated_inputs=written or None)
+    return ir.TensorBox.create(made)
 
 
 def is_float(*operands: Any) -> bool:
@@ -180,18 +193,19 @@ def is_summed_in_parts(a: Any, b: Any) -> bool:
 
 
 def _product(original: Callable[..., Any], a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-    if args or kwargs or not is_float(a, b) or is_summed_in_parts(a, b) or not fits_product(a, b):
+    if args or kwargs or not is_float(a, b) or is_summed_in_parts(a, b):
         return original(a, b, *args, **kwargs)
     loaded = loaded_operands(a, b)
-    if loaded is None and not is_worth_a_template(V.graph.current_node):
+    is_worth = loaded is not None or is_worth_a_template(V.graph.current_node)
+    if not is_worth or not fits_product(a, b, loaded):
         return original(a, b, *args, **kwargs)
     return product_template(a, b, loaded)
 
 
-def fits_product(a: Any, b: Any) -> bool:
+def fits_product(a: Any, b: Any, loaded: tuple[Operand, Operand] | None) -> bool:
     """Whether bindings hold the operands and the result: eager cuts larger products into parts."""
-    sizes = [*a.get_size()[:-1], b.get_size()[-1]]
-    return fit(a, b) and pages_for(sympy_product(sizes) * a.get_dtype().itemsize) == 1
+    operands = (a, b) if loaded is None else [operand.source for operand in loaded]
+    return fit(*operands) and fits([*a.get_size()[:-1], b.get_size()[-1]], a.get_dtype())
 
 
 def loaded_operands(a: Any, b: Any) -> tuple[Operand, Operand] | None:
@@ -220,10 +234,11 @@ def product_template(a: Any, b: Any, loaded: tuple[Operand, Operand] | None = No
 
 def _added_product(original: Callable[..., Any], c: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     """A product that is timed, that further ops take, or that loads a cast operand, has its sum behind it."""
-    if args or kwargs or not is_float(a, b, c) or is_summed_in_parts(a, b) or not fits_product(a, b):
+    if args or kwargs or not is_float(a, b, c) or is_summed_in_parts(a, b):
         return original(c, a, b, *args, **kwargs)
     loaded = loaded_operands(a, b)
-    if loaded is None and not is_worth_a_template(V.graph.current_node):
+    is_worth = loaded is not None or is_worth_a_template(V.graph.current_node)
+    if not is_worth or not fits_product(a, b, loaded):
         return original(c, a, b, *args, **kwargs)
     return lowerings[aten.add](product_template(a, b, loaded), c)
 
@@ -243,21 +258,36 @@ def _convolution(
         [*v] * axes if len(v) == 1 else [*v] for v in (stride, padding, dilation, output_padding)
     )
     window = (stride, padding, dilation, transposed, output_padding, groups)
-    if (
-        not is_float(x, weight)
-        or has_own_windows(weight, transposed, groups)
-        or not is_worth_a_template(V.graph.current_node)
-    ):
+    if not is_float(x, weight) or has_own_windows(weight, transposed, groups):
         return _eager_convolution(x, weight, bias, window)
-    x, weight = realize_inputs(x, weight)
     layout = conv_layout(x, weight, None, *window)
-    if not fit(x, weight) or pages_for(sympy_product(layout.size) * layout.dtype.itemsize) > 1:
+    loaded = loaded_weight(weight, layout, transposed, groups)
+    source = loaded.source if loaded else weight
+    is_worth = loaded is not None or is_worth_a_template(V.graph.current_node)
+    if not is_worth or not fit(x, source) or not fits(layout.size, layout.dtype):
         return _eager_convolution(x, weight, bias, window)
     details = (layout.size, stride, padding, dilation, (int(transposed), groups))
-    result = template_of("convolution", layout, [x, weight], details)
+    result = template_of("convolution", layout, [*realize_inputs(x, source)], details)
+    for scale in loaded.scales if loaded else ():
+        of_channels = lowerings[aten.view](scale, [scale.get_size()[1 if transposed else 0], *[1] * axes])
+        result = lowerings[aten.mul](result, of_channels)
     if bias is None:
         return result
     return lowerings[aten.add](result, lowerings[aten.view](bias, [layout.size[1], *[1] * axes]))
+
+
+def loaded_weight(weight: Any, layout: Any, transposed: bool, groups: int) -> Operand | None:
+    """The weight of the current convolution without its cast, and with scales of channels alone. Windows of one element
+    are products, whose tiles of pixels cast anew."""
+    size = weight.get_size()
+    summed = (0, *range(2, len(size))) if transposed else range(1, len(size))
+    found = before_cast(V.graph.current_node.args[1], *summed)
+    if found is None or (found.scales and transposed and groups > 1):
+        return None
+    sizevars = V.graph.sizevars
+    is_product = all(sizevars.statically_known_equals(length, 1) for length in size[2:])
+    pixels = sympy_product([layout.size[0], *layout.size[2:]])
+    return None if is_product and not sizevars.statically_known_leq(pixels, MOST_ROWS) else found
 
 
 def has_own_windows(weight: Any, transposed: bool, groups: int) -> bool:

@@ -25,6 +25,9 @@ class Value(CSEVariable):
 
     most_of: Value | None = None
     below_most = ""
+    sorted_from: tuple[str, torch.dtype] | None = (
+        None  # of a sorted row: how it is read again, and what it is stored as
+    )
 
     def __init__(self, name: str, bounds: ValueRanges[Any], dtype: Any = None, shape: Any = None) -> None:
         super().__init__(name, bounds, dtype, shape)

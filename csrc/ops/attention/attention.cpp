@@ -7,14 +7,17 @@
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "device/generator.h"
 #include "device/recorded_call.h"
 #include "families/custom.h"
+#include "families/epilogue.h"
 #include "families/launch.h"
 #include "families/windows.h"
 #include "ops/native.h"
@@ -31,8 +34,10 @@ constexpr int64_t kLargestHead = 256;
 
 KernelSource print(const Launch& launch) {
   const auto spec = spec_of<AttentionSpec>(launch);
-  const auto* scores = static_cast<const ScoreText*>(launch.context);
-  return {label_attention(spec, scores), print_attention(spec, target(), pages_of(launch), scores)};
+  AttentionTexts texts;
+  if (spec.scores) texts.scores = static_cast<const ScoreText*>(launch.context);
+  if (spec.epilogue) texts.epilogue = static_cast<const EpilogueText*>(launch.context);
+  return {label_attention(spec, texts), print_attention(spec, target(), pages_of(launch), texts)};
 }
 
 int64_t ceil_div(int64_t value, int64_t by) { return (value + by - 1) / by; }
@@ -182,6 +187,14 @@ void Attention::launch(Kind kind, Operands operands) const {
     launch.context = &flex->text;
     spec.scores = flex->text.id;
   }
+  std::optional<EpilogueBinder> taken;
+  if (epilogue && (kind == Kind::combine || parts == 1)) {
+    const EpilogueText& text = *epilogue->epilogue.text;
+    taken.emplace(text, at::TensorList{}, epilogue->tensors, epilogue->read_only);
+    taken->bind(launch);
+    launch.context = &text;
+    spec.epilogue = static_cast<uint16_t>(text.id);
+  }
   std::pair<at::Tensor, at::Tensor> stand_ins[2];  // a float32 result, and the tensor it is for
   size_t stood_in = 0;
   const int64_t unit = spec.quads ? 4 : 1;
@@ -191,13 +204,15 @@ void Attention::launch(Kind kind, Operands operands) const {
     if (!given.defined()) continue;
     const auto i = static_cast<uint32_t>(which);
     tensors[i] = given;
+    if (taken && which == Operand::out) continue;
     if (!spec.quads && is_written(kind, which) && given.element_size() < 4) {
       stand_ins[stood_in] = {empty_tensor(given.sizes(), {}, at::kFloat), given};
       tensors[i] = stand_ins[stood_in++].first;
     }
     // An array has one type of elements, and the mask's is that of its own dtype.
     const auto is_same_buffer = [&](const auto& other) {
-      return other.first != which && other.second.defined() && buffer_of(other.second) == buffer_of(given);
+      return other.first != which && other.second.defined() && !other.second.is_meta() &&
+             buffer_of(other.second) == buffer_of(given);
     };
     if (which == Operand::mask && std::any_of(operands.begin(), operands.end(), is_same_buffer)) {
       tensors[i] = given.clone();
@@ -214,7 +229,7 @@ void Attention::launch(Kind kind, Operands operands) const {
     if (!tensor.defined()) continue;
     const auto which = static_cast<Operand>(i);
     spec.operands[i].dtype = static_cast<uint8_t>(kernel_dtype(tensor.scalar_type(), "attention")) & 15;
-    spec.operands[i].binding = bound[i].binding & 15;
+    if (!taken || which != Operand::out) spec.operands[i].binding = bound[i].binding & 15;
     if (which == Operand::delta) launch.params[P::kDeltaPlace] = static_cast<uint32_t>(offset_in(bound[i], tensor));
     if (!is_walked(which)) continue;
     const int64_t by = which == Operand::mask ? 1 : unit;
@@ -286,12 +301,14 @@ void Attention::launch(Kind kind, Operands operands) const {
   words[P::kTasks] = tasks;
   set_key(launch, Family::attention, spec);
   launch.print = &print;
+  if (taken) taken->pass(launch, epilogue->words, P::kEpilogueWords);
   dispatch_chosen(launch);
+  if (taken) taken->copy_back();
   for (size_t i = 0; i < stood_in; ++i) stand_ins[i].second.copy_(stand_ins[i].first);
 }
 
 void Attention::launch_measured(Kind kind, Operands operands) {
-  if (choices_are_on()) {
+  if (choices_are_on() && !epilogue) {
     const bool has_mask = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
       return operand.first == Operand::mask && operand.second.defined();
     });
@@ -319,19 +336,28 @@ void Attention::launch_measured(Kind kind, Operands operands) {
 
 namespace {
 
-// The result has the order of the query's dimensions in memory, as PyTorch's shape function of this op says.
-at::Tensor like_query(const at::Tensor& query, int64_t value_size) {
-  if (query.size(3) == value_size) return at::empty_like(query);
-  int64_t order[] = {0, 1, 2, 3}, sizes[] = {query.size(0), query.size(1), query.size(2), value_size}, strides[4];
-  std::sort(order, order + 4, [&](int64_t a, int64_t b) {
-    return query.stride(a) != query.stride(b) ? query.stride(a) > query.stride(b) : a < b;
-  });
+using FourSizes = std::array<int64_t, 4>;
+
+// The strides of what lies dense with its dimensions in this order.
+FourSizes strides_in(const FourSizes& order, const FourSizes& sizes) {
+  FourSizes strides;
   int64_t stride = 1;
   for (int i = 3; i >= 0; --i) {
     strides[order[i]] = stride;
     stride *= sizes[order[i]];
   }
-  return empty_tensor(sizes, strides, query.scalar_type());
+  return strides;
+}
+
+// The result has the order of the query's dimensions in memory, as PyTorch's shape function of this op says.
+at::Tensor like_query(const at::Tensor& query, int64_t value_size) {
+  if (query.size(3) == value_size) return at::empty_like(query);
+  const FourSizes sizes{query.size(0), query.size(1), query.size(2), value_size};
+  FourSizes order{0, 1, 2, 3};
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return query.stride(a) != query.stride(b) ? query.stride(a) > query.stride(b) : a < b;
+  });
+  return empty_tensor(sizes, strides_in(order, sizes), query.scalar_type());
 }
 
 // Few queries with many keys leave an adapter idle, so the keys are split and a second kernel joins the parts.
@@ -356,7 +382,7 @@ void split(Attention& sizes, uint32_t element_bytes) {
 void attention_forward(Attention sizes, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                        const at::Tensor& mask, const at::Tensor& out, const at::Tensor& log_sum,
                        const at::Tensor& most) {
-  if (!most.defined() && sizes.wants_halves({query, key, value, mask, out}, 6)) {
+  if (!most.defined() && !sizes.epilogue && sizes.wants_halves({query, key, value, mask, out}, 6)) {
     const int64_t half = (sizes.batches + 1) / 2;
     for (const auto& [begin, count] : {std::pair{int64_t{0}, half}, {half, sizes.batches - half}}) {
       const auto some = [&, begin = begin, count = count](const at::Tensor& tensor) {
@@ -410,6 +436,33 @@ void attention_forward(Attention sizes, const at::Tensor& query, const at::Tenso
                                {Operand::out, out},
                                {Operand::log_sum, log_sum},
                                {Operand::part_log_sum, part_log_sum}});
+}
+
+void attention_into(const EpilogueCall& call, const AttentionInto& given) {
+  const auto& [query, key, value, mask, log_sum, order, causal, scale] = given;
+  const std::string& label = call.epilogue.text->label;
+  TORCH_CHECK_VALUE(query.dim() == 4 && key.dim() == 4 && value.dim() == 4 && key.numel() > 0, label,
+                    ": query, key and value have four dimensions, and a key");
+  TORCH_CHECK_VALUE(call.epilogue.text->id <= std::numeric_limits<uint16_t>::max(), label,
+                    ": a process has at most 65535 epilogues of attention");
+  if (query.numel() == 0) return;
+  Attention sizes(query, key, value, 0, causal, scale);
+  sizes.epilogue = &call;
+  const FourSizes shape{sizes.batches, sizes.heads, sizes.queries, sizes.value_size};
+  const auto options = at::TensorOptions(at::kMeta).dtype(at::kFloat);
+  const at::Tensor out = at::empty_strided(shape, strides_in(order, shape), options);
+  // The text reads and writes what it binds as arrays of its own, so an operand that shares a buffer is copied.
+  const auto apart = [&](const at::Tensor& operand) {
+    const bool shared = operand.defined() && std::any_of(call.tensors.begin(), call.tensors.end(), [&](const auto& t) {
+                          return t.numel() > 0 && buffer_of(t) == buffer_of(operand);
+                        });
+    return shared ? operand.clone() : operand;
+  };
+  const at::Tensor sums =
+      log_sum.defined() ? flat_of(log_sum) : empty_tensor(at::IntArrayRef(shape).slice(0, 3), {}, at::kFloat);
+  const at::Tensor scores = mask.defined() ? mask.expand({shape[0], shape[1], shape[2], sizes.keys}) : mask;
+  attention_forward(sizes, apart(query), apart(key), apart(value), apart(scores), out, sums);
+  if (log_sum.defined() && !sums.is_same(log_sum)) log_sum.copy_(sums);
 }
 
 namespace {

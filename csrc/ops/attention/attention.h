@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "families/choices.h"
+#include "families/matmul.h"
 #include "runtime/launch.h"
 #include "shader/attention.h"
 
@@ -39,10 +40,11 @@ struct Attention {
   int64_t parts = 1, part_keys, part_stride = 0;  // each part of the keys is computed by itself
   double log_unit = 1;                            // of the log-sum-exp that is stored, or loaded
   const Flex* flex = nullptr;
-  bool in_quads = false;           // query, key, value and out, as AttentionSpec::quads
-  bool wants_most = false;         // the largest scores of the forward
-  int64_t query_block, key_block;  // of a block mask
-  int64_t strip_heads;             // how many heads share a strip, see wgsl/attention/attention_flex.wgsl
+  const EpilogueCall* epilogue = nullptr;  // takes the elements of `out`, which is a layout without memory then
+  bool in_quads = false;                   // query, key, value and out, as AttentionSpec::quads
+  bool wants_most = false;                 // the largest scores of the forward
+  int64_t query_block, key_block;          // of a block mask
+  int64_t strip_heads;                     // how many heads share a strip, see wgsl/attention/attention_flex.wgsl
 
   int64_t group() const { return heads / kv_heads; }
   int64_t quads_of_head() const { return (std::max(head_size, value_size) + 3) / 4; }  // or of a value, if wider
@@ -110,5 +112,15 @@ inline at::Tensor flat_of(const at::Tensor& tensor) {
 void attention_forward(Attention sizes, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                        const at::Tensor& mask, const at::Tensor& out, const at::Tensor& log_sum,
                        const at::Tensor& most = {});
+
+// The forward whose elements `call`'s text takes: of a result of query's sizes, and value's size of a head, that lies
+// dense with its dimensions in `order`. No operand needs pages.
+struct AttentionInto {
+  at::Tensor query, key, value, mask, log_sum;  // the last two may be undefined
+  std::array<int64_t, 4> order;
+  bool causal;
+  std::optional<double> scale;
+};
+void attention_into(const EpilogueCall& call, const AttentionInto& given);
 
 }  // namespace torch_webgpu
