@@ -7,6 +7,7 @@
 #include "families/launch.h"
 #include "families/tensor.h"
 #include "families/windows.h"
+#include "shader/team.h"
 
 namespace torch_webgpu {
 namespace {
@@ -36,7 +37,10 @@ void separate(Operands& operands) {
 Chunks grid_of(int64_t rows, int64_t length, const NormSpec& spec) {
   const bool kept = spec.keep.blocks > 0;
   const bool together = spec.grouped && !kept && target().subgroup == target().workgroup;  // four rows at a time
-  const int64_t step = !spec.grouped ? target().workgroup : together ? 4 : 1;
+  const int64_t step = !spec.grouped   ? target().workgroup
+                       : spec.team > 0 ? target().workgroup / spec.team
+                       : together      ? 4
+                                       : 1;
   if (!target().software) return chunks_of(rows, static_cast<uint32_t>(step));
   const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
   const int64_t groups = std::clamp<int64_t>(rows * length / 4096, 1, kept ? 16 : 32),
@@ -79,7 +83,7 @@ void norm_rows(NormKind kind, const NormRows& norm) {
   NormSpec spec{};
   spec.kind = kind;
   spec.root_mean_square = norm.root_mean_square;
-  spec.grouped = norm.length >= 64;
+  spec.grouped = norm.length >= (target().software ? 64 : 16);
   bool quads = norm.length % 4 == 0;
   for (uint32_t i = 0; i < kNormOperands; ++i) {
     if (operands[i].defined() && runs_along(static_cast<NormOperand>(i))) {
@@ -88,6 +92,7 @@ void norm_rows(NormKind kind, const NormRows& norm) {
   }
   spec.quads = quads;
   if (quads && spec.grouped && norm.out.defined()) spec.keep = keep_of(target(), norm.length);
+  if (!target().software && spec.grouped) spec.team = team_of((norm.length + 3) / 4, target().workgroup);
   Launch launch;
   Part parts[kNormOperands];
   for (uint32_t i = 0; i < kNormOperands; ++i) {
