@@ -27,7 +27,7 @@ class Printer {
     } else if (spec_.grouped && spec_.team == 0) {
       source_.use("norm_rows");
     }
-    source_.use(!spec_.grouped     ? "norm_lane"
+    source_.use(!spec_.grouped   ? "norm_lane"
                 : spec_.team > 0 ? "norm_team"
                 : by_subgroup    ? "norm_subgroup"
                                  : "norm_group");

@@ -54,8 +54,9 @@ class Printer {
     source_.use(spec_.program->file);
     std::istringstream libraries(spec_.program->library ? spec_.program->library : "");
     for (std::string library; libraries >> library;) source_.use(library);
-    source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nconst WORKGROUP = " +
-                  number(spec_.program->lanes ? spec_.program->lanes : target_.workgroup) + ";\nconst VARIANT = " + number(spec_.variant) + ";\n");
+    source_.print(std::string("alias T = ") + wgsl_type(compute_) +
+                  ";\nconst WORKGROUP = " + number(spec_.program->lanes ? spec_.program->lanes : target_.workgroup) +
+                  ";\nconst VARIANT = " + number(spec_.variant) + ";\n");
     print_param("tasks", ProgramParams::kTasks);
     print_param("chunk", ProgramParams::kChunk);
     uint32_t word = ProgramParams::kNamed;

@@ -31,9 +31,9 @@ constexpr KeyRow key_row(const char* text) {
 }
 
 // Of elements that compute in one word: the key, and the element as it is kept while it is moved.
-#define WORD_KEY(key)                                                                    \
-  "fn key(a: T) -> vec2<u32> { return vec2<u32>(" key                                    \
-  ", 0u); }"                                                                             \
+#define WORD_KEY(key)                                                         \
+  "fn key(a: T) -> vec2<u32> { return vec2<u32>(" key                         \
+  ", 0u); }"                                                                  \
   "fn words_of(a: T) -> vec2<u32> { return vec2<u32>(bitcast<u32>(a), 0u); }" \
   "fn value_of(words: vec2<u32>) -> T { return bitcast<T>(words.x); }"
 
@@ -44,8 +44,7 @@ constexpr KeyRow kLongKeys = key_row(
     "fn key(a: T) -> vec2<u32> { return vec2<u32>(a.x, a.y ^ 0x80000000u); }"
     "fn words_of(a: T) -> vec2<u32> { return a; }"
     "fn value_of(words: vec2<u32>) -> T { return words; }");
-constexpr KeyRow kIntKeys =
-    key_row(WORD_KEY("bitcast<u32>(a) ^ 0x80000000u"));
+constexpr KeyRow kIntKeys = key_row(WORD_KEY("bitcast<u32>(a) ^ 0x80000000u"));
 constexpr KeyRow kShortKeys = key_row(WORD_KEY("u32(a + 32768)"));
 constexpr KeyRow kCharKeys = key_row(WORD_KEY("u32(a + 128)"));
 constexpr KeyRow kByteKeys = key_row(WORD_KEY("u32(a)"));

@@ -11,12 +11,12 @@ namespace torch_webgpu {
 constexpr uint16_t kRadixLanes = 256;  // of a workgroup that sorts a block by a digit
 
 struct KeyRow {
-  Program all;    // the keys of all elements
-  Program first;  // of the first few of each block, with their indices
-  Program few;    // sorts lines of a few elements
-  Program group, wide_group;  // sorts what fits in workgroup memory, with more lanes
-  Program merge;  // sorts by one invocation
-  Program select;  // the first of each block, in no order, on GPUs
+  Program all;                           // the keys of all elements
+  Program first;                         // of the first few of each block, with their indices
+  Program few;                           // sorts lines of a few elements
+  Program group, wide_group;             // sorts what fits in workgroup memory, with more lanes
+  Program merge;                         // sorts by one invocation
+  Program select;                        // the first of each block, in no order, on GPUs
   Program varied, count, offsets, move;  // a radix sort of long rows on GPUs
 };
 

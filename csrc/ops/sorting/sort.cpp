@@ -102,8 +102,8 @@ void sort_in_groups(const at::Tensor& input, const KeyKind& kind, const Lines& l
   while (width > kGroup || leaves_much()) chosen = select(input, kind, lines, chosen, needed, width);
   uint32_t bits = 0;
   while ((int64_t{1} << bits) < width) ++bits;
-  run(width > kWide ? kind.row.wide_group : kind.row.group, kind.compute, {lines.count, width * bits}, {input, chosen, values, indices},
-      {lines.length, lines.inner, width, int64_t{1} << bits, first, taken},
+  run(width > kWide ? kind.row.wide_group : kind.row.group, kind.compute, {lines.count, width * bits},
+      {input, chosen, values, indices}, {lines.length, lines.inner, width, int64_t{1} << bits, first, taken},
       kind.variant | (chosen.defined() ? 8u : 0u) | bits << 8);
 }
 

@@ -52,7 +52,8 @@ bool copy_transposed(const at::TensorIteratorBase& iterator, const at::Tensor& t
   }
   const int64_t rows = iterator.shape()[row], columns = iterator.shape()[column];
   const int64_t side = bytes < 4 ? kPackedSide : kSide;
-  const Tasks tiles{(rows + side - 1) / side * ((columns + side - 1) / side) * batch_size[0] * batch_size[1], side * side};
+  const Tasks tiles{(rows + side - 1) / side * ((columns + side - 1) / side) * batch_size[0] * batch_size[1],
+                    side * side};
   const int64_t per = std::max<int64_t>(4 / bytes, 1);  // elements of a word
   int64_t steps[] = {step(1, column), step(0, row), from[0], to[0], from[1], to[1]};
   for (int64_t& each : steps) {
