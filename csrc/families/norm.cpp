@@ -9,6 +9,7 @@
 #include "families/takers.h"
 #include "families/tensor.h"
 #include "families/windows.h"
+#include "shader/team.h"
 
 namespace torch_webgpu {
 namespace {
@@ -38,7 +39,10 @@ void separate(Operands& operands) {
 Chunks grid_of(int64_t rows, int64_t length, const NormSpec& spec) {
   const bool kept = spec.keep.blocks > 0;
   const bool together = spec.grouped && !kept && target().subgroup == target().workgroup;  // four rows at a time
-  const int64_t step = !spec.grouped ? target().workgroup : together ? 4 : 1;
+  const int64_t step = !spec.grouped   ? target().workgroup
+                       : spec.team > 0 ? target().workgroup / spec.team
+                       : together      ? 4
+                                       : 1;
   if (!target().software) return chunks_of(rows, static_cast<uint32_t>(step));
   const auto up = [](int64_t value, int64_t by) { return (value + by - 1) / by; };
   const int64_t groups = std::clamp<int64_t>(rows * length / 4096, 1, kept ? 16 : 32),
@@ -71,14 +75,15 @@ void halve_rows(NormKind kind, const NormRows& norm) {
   }
 }
 
-constexpr int64_t kLeastForGroup = 64;  // elements: with fewer, most lanes would have none
+uint8_t team_lanes(const NormRows& norm) { return team_of((norm.length + 3) / 4, target().workgroup); }
 
 Takers takers_of(const NormRows& norm, bool quads) {
-  const bool grouped = norm.length >= kLeastForGroup;
+  const bool grouped = norm.length >= (target().software ? 64 : 16);  // with fewer elements, most lanes would have none
   Takers takers;
   if (grouped && quads && norm.out.defined() && keep_of(target(), norm.length).blocks > 0) {
     takers.push_back(Taker::keeper);
   }
+  if (grouped && !target().software && team_lanes(norm) > 0) takers.push_back(Taker::team);
   if (grouped) takers.push_back(Taker::workgroup);
   takers.push_back(Taker::invocation);
   return takers;
@@ -140,6 +145,7 @@ void norm_rows(NormKind kind, const NormRows& norm) {
   const Taker taker = taker_of(kind, norm, quads);
   spec.grouped = taker != Taker::invocation;
   if (taker == Taker::keeper) spec.keep = keep_of(target(), norm.length);
+  if (taker == Taker::team) spec.team = team_lanes(norm);
   Launch launch;
   Part parts[kNormOperands];
   for (uint32_t i = 0; i < kNormOperands; ++i) {

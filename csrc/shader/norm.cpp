@@ -17,17 +17,21 @@ class Printer {
       : spec_(spec), source_(target, pages), target_(target) {}
 
   std::string print() {
-    const bool by_subgroup = spec_.grouped && target_.subgroup == target_.workgroup;
+    const bool by_subgroup = spec_.grouped && spec_.team == 0 && target_.subgroup == target_.workgroup;
     for (uint32_t binding = 0; binding < binding_count(); ++binding) source_.bind(binding, element(binding));
     source_.use(Compute::f32);
     source_.use(std::string(spec_.kind == NormKind::forward ? "norm_forward" : "norm_backward") +
                 (spec_.keep.blocks ? "_kept" : ""));
     if (spec_.keep.blocks) {
       print_kept();
-    } else if (spec_.grouped) {
+    } else if (spec_.grouped && spec_.team == 0) {
       source_.use("norm_rows");
     }
-    source_.use(!spec_.grouped ? "norm_lane" : by_subgroup ? "norm_subgroup" : "norm_group");
+    source_.use(!spec_.grouped   ? "norm_lane"
+                : spec_.team > 0 ? "norm_team"
+                : by_subgroup    ? "norm_subgroup"
+                                 : "norm_group");
+    if (spec_.team > 0) print_constant("TEAM", number(spec_.team));
     if (by_subgroup) source_.use_subgroups();
     // Rows that are walked side by side share what is loaded of the weights.
     print_constant("WORKGROUP", number(target_.workgroup));

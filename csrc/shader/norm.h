@@ -38,7 +38,8 @@ struct NormSpec {
   uint8_t : 5;
   Place operands[kNormOperands];
   Keep keep;  // registers for rows in quads
-  uint8_t unused[4];
+  uint8_t team;  // lanes that share a row; 0 where a whole workgroup does
+  uint8_t unused[3];
 };
 static_assert(sizeof(NormSpec) == 16);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "shader/memory.h"
@@ -53,8 +54,9 @@ class Printer {
     source_.use(spec_.program->file);
     std::istringstream libraries(spec_.program->library ? spec_.program->library : "");
     for (std::string library; libraries >> library;) source_.use(library);
-    source_.print(std::string("alias T = ") + wgsl_type(compute_) + ";\nconst WORKGROUP = " +
-                  number(target_.workgroup) + ";\nconst VARIANT = " + number(spec_.variant) + ";\n");
+    source_.print(std::string("alias T = ") + wgsl_type(compute_) +
+                  ";\nconst WORKGROUP = " + number(spec_.program->lanes ? spec_.program->lanes : target_.workgroup) +
+                  ";\nconst VARIANT = " + number(spec_.variant) + ";\n");
     print_param("tasks", ProgramParams::kTasks);
     print_param("chunk", ProgramParams::kChunk);
     uint32_t word = ProgramParams::kNamed;
@@ -97,8 +99,10 @@ class Printer {
     const Memory memory = this->memory(operand);
     if (operand.kind == 'a') {
       source_.print("fn load_" + operand.name + head + at + "  return " + memory.word("at") + ";\n}\n");
-      source_.print("fn add_" + operand.name + "(place: u32, value: u32) -> u32 {\n" + at + "  return " +
-                    memory.atomic("Add", "at", "value") + ";\n}\n");
+      for (const auto& [verb, function] : {std::pair{"add_", "Add"}, {"or_", "Or"}}) {
+        source_.print("fn " + (verb + operand.name) + "(place: u32, value: u32) -> u32 {\n" + at + "  return " +
+                      memory.atomic(function, "at", "value") + ";\n}\n");
+      }
       source_.print("fn exchange_" + operand.name + "(place: u32, old: u32, value: u32) -> bool {\n" + at +
                     "  return " + memory.swap("at", "old", "value") + ".exchanged;\n}\n");
       return;
@@ -136,6 +140,7 @@ std::string label_program(const ProgramSpec& spec) {
   for (const Operand& operand : operands_of(spec)) {
     label += " " + operand.name + (operand.is_absent() ? "" : std::string(":") + name(operand.dtype));
   }
+  if (spec.variant != 0) label += " variant " + std::to_string(spec.variant);
   return label + ")";
 }
 

@@ -11,7 +11,7 @@ namespace torch_webgpu {
 
 // Operands are words separated by spaces, `<kind>:<name>`, with a `!` behind those that are written. Kinds: T converts
 // to the compute type, u are the words of an int32 tensor, i the low words of an int64 tensor, a atomic words with
-// add_<name>. An operand that a launch leaves out loads zeros and stores nothing. Texts are in functions that exist for
+// add_<name> and or_<name>. An operand that a launch leaves out loads zeros and stores nothing. Texts are in functions that exist for
 // every type (see specialise).
 struct Program {
   const char* name;
@@ -24,6 +24,7 @@ struct Program {
   // A workgroup takes a task, not an invocation, and the file orders its own loads and stores: operands that share a
   // buffer stay in it.
   bool grouped = false;
+  uint16_t lanes = 0;  // of a grouped program's workgroup; 0: as many as the adapter's other kernels have
 };
 
 constexpr Program make_program(const char* name, const char* file, const char* operands, const char* params,
@@ -39,8 +40,9 @@ constexpr Program make_program(const char* name, const char* file, const char* o
   return program;
 }
 
-constexpr Program make_grouped(Program program) {
+constexpr Program make_grouped(Program program, uint16_t lanes = 0) {
   program.grouped = true;
+  program.lanes = lanes;
   return program;
 }
 

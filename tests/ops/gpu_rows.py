@@ -85,17 +85,34 @@ def test_short_rows(name: str, dtype: torch.dtype) -> None:
         check(ROWS[name], x, f"{name} {rows} {length} {dtype}", 1e-4 if dtype == torch.float32 else 2e-3)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64, torch.float16, torch.uint8])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.int64, torch.complex64, torch.float16, torch.bfloat16, torch.uint8, torch.bool]
+)
 def test_transposes(dtype: torch.dtype) -> None:
-    for shape in [(16, 16), (33, 70), (100, 31), (256, 256), (1000, 17), (15, 40)]:
+    for shape in [(16, 16), (33, 70), (100, 31), (256, 256), (1000, 17), (15, 40), (132, 68), (64, 1000)]:
         x = (torch.randn(shape, generator=torch.Generator().manual_seed(0)).abs() * 9).to(dtype)
         check(lambda y: y.t().contiguous(), x, f"{shape} {dtype}", 0)
         check(lambda y: y[3:, 2:].t().contiguous(), x, f"{shape} {dtype}", 0)
+        check(lambda y: y[4:, 8:].t().contiguous(), x, f"{shape} {dtype}", 0)
 
 
-def test_all_orders_of_dimensions() -> None:
-    x = torch.randn(6, 18, 24, 20)
-    room = torch.zeros(8, 20, 26, 22)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.uint8])
+def test_words_that_are_shared_with_what_is_not_written(dtype: torch.dtype) -> None:
+    """Rows that end within a word, and go on with elements of another tensor."""
+    x = torch.arange(70 * 64).remainder(251).view(70, 64).to(dtype)
+    for columns in (17, 18, 19, 20, 66, 69):
+        room = torch.full((64, 72), 7, dtype=dtype)
+        on = to_device(room)
+        room[:, :columns].copy_(x[:columns].t())
+        with on_device(1):
+            on[:, :columns].copy_(to_device(x)[:columns].t())
+        assert_same(on, room, f"{columns}", exact=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int8])
+def test_all_orders_of_dimensions(dtype: torch.dtype) -> None:
+    x = torch.randn(6, 18, 24, 20).mul(9).to(dtype)
+    room = torch.zeros(8, 20, 26, 22, dtype=dtype)
     for order in permutations(range(4)):
         check(lambda y, order=order: y.permute(order).contiguous(), x, str(order), 0)
         check(
@@ -107,4 +124,7 @@ def test_which_kernels_they_are() -> None:
     x = torch.randn(300, 200, device=DEVICE)
     assert any("transpose" in label for label in labels(lambda: x.t().contiguous()))
     assert any("scan_group_quads" in label for label in labels(lambda: torch.randn(2, 1024, device=DEVICE).cumsum(-1)))
+    for dtype in (torch.float16, torch.uint8):
+        packed = x.to(dtype)
+        assert any("transpose_packed" in label for label in labels(lambda packed=packed: packed.t().contiguous()))
     assert not any("transpose" in label for label in labels(lambda: x.t()[:8].contiguous()))

@@ -44,6 +44,11 @@ def test_rows_and_columns() -> None:
     run_as_gpu("gpu_rows.py")
 
 
+@pytest.mark.parametrize("tests", ("topk", "not topk"))
+def test_long_sorts(tests: str) -> None:
+    run_as_gpu("gpu_sort.py", "-k", tests)
+
+
 @pytest.mark.parametrize("tests", ("with_gradients or choose", "not with_gradients and not choose"))
 def test_every_kernel_of_attention(tests: str) -> None:
     run_as_gpu("gpu_attention.py", "-k", tests)

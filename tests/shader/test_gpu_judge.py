@@ -91,6 +91,18 @@ def test_attention_shares_what_it_loads(name: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    "name", [name for name in TABLE if name.startswith(("sort", "topk", "layer_norm", "rms_norm"))]
+)
+def test_registers_of_rows(name: str) -> None:
+    """Workgroup memory lets a unit hold no more waves of `sort_move` than its registers do."""
+    for verdict in judged()[name]:
+        label = verdict.launch.label
+        assert verdict.statistics["VGPRs"] <= (192 if "sort_move" in label else 128), label
+        assert verdict.waves >= 16, label
+
+
+@needs_compiler
 @pytest.mark.parametrize("name", [name for name, workload in TABLE.items() if workload.share])
 def test_share_of_the_limit(name: str) -> None:
     """All launches of a workload together, against what the card needs at least."""

@@ -197,6 +197,72 @@ def convolution(images: Images, what: str = "forward", share: float = 0) -> Work
     return Workload(images.tensors, run, whole, work, share)
 
 
+def sort_of(n: int, share: float = 0) -> Workload:
+    """Of a row of float32: each pass counts digits and moves elements and indices."""
+    whole = Work(0, (4 + 4 + 8) * n)
+
+    def work(launches: list[Launch]) -> list[Work]:
+        works = []
+        blocks = launches[0].grid[0]
+        for i, launch in enumerate(launches):
+            if "sort_count" in launch.label:
+                works.append(Work(0, 4 * n, (1,)))
+            elif "sort_offsets" in launch.label:
+                works.append(Work(0, 0, (1, math.ceil(blocks / launch.lanes))))
+            else:  # the first has no indices to read, the last writes those of 8 bytes
+                moved = 12 if i == 2 else 20 if i == len(launches) - 1 else 16
+                works.append(Work(0, moved * n, (1,)))
+        return works
+
+    return Workload(lambda: (empty(1, n),), lambda x: x.sort(), whole, work, share)
+
+
+def topk_of(m: int, n: int, k: int, share: float) -> Workload:
+    """Rounds that select, of which the first reads the rows, and a sort of what is left."""
+    whole = Work(0, 4 * m * n)
+    digits = 3  # that tell which numbers of a normal distribution belong
+
+    def work(launches: list[Launch]) -> list[Work]:
+        works = []
+        for i, launch in enumerate(launches):
+            bits = int(re.findall(r"variant (\d+)", launch.label)[0]) >> 8
+            sorts = (1, bits, (bits + 1) / 2, math.ceil(k / launch.lanes))
+            works.append(Work(0, 0 if i else whole.bytes, (1, digits, 0) if "select" in launch.label else sorts))
+        return works
+
+    return Workload(lambda: (empty(m, n),), lambda x: x.topk(k), whole, work, share)
+
+
+def norm(call: Callable[..., torch.Tensor], m: int, n: int, share: float) -> Workload:
+    """By teams, of which a lane has two quads: the loop that folds takes one of them, and that which writes both."""
+    return rows(lambda x: call(x, (n,)), m, n, 2, share, (1, 1, 2))
+
+
+def norm_backward(m: int, n: int, share: float) -> Workload:
+    whole = Work(0, 3 * 4 * m * n, (1, 2, 2))
+    return Workload(
+        lambda: [empty(m, n), empty(m, n), empty(m, 1), empty(m, 1)],
+        lambda grad, x, mean, scale: torch.ops.aten.native_layer_norm_backward(
+            grad, x, [n], mean, scale, None, None, [True, False, False]
+        ),
+        whole,
+        lambda launches: [whole] * len(launches),
+        share,
+    )
+
+
+def transpose(dtype: torch.dtype, share: float) -> Workload:
+    """Of elements smaller than a word."""
+    whole = Work(0, 2 * dtype.itemsize * 4096 * 4096, (1,))
+    return Workload(
+        lambda: (empty(4096, 4096, dtype=dtype),),
+        lambda x: x.t().contiguous(),
+        whole,
+        lambda launches: [whole] * len(launches),
+        share,
+    )
+
+
 PARTS = 4  # of the keys of `attention_64_short`
 
 
@@ -358,8 +424,18 @@ TABLE: dict[str, Workload] = {
     "cumsum": scan(lambda x: x.cumsum(-1), 4096, 4096, 0.77),
     "cumsum_long": scan(lambda x: x.cumsum(-1), 1, 1 << 24, 0.62),
     "transpose": rows(lambda x: x.t().contiguous(), 4096, 4096, 2, 0.77, trips=(1,)),
-    **{f"sum_{n}": rows(lambda x: x.sum(-1), (1 << 24) // n, n, 1) for n in (64, 256, 4096)},
-    **{f"softmax_{n}": rows(lambda x: x.softmax(-1), (1 << 24) // n, n, 2) for n in (64, 256, 4096)},
+    "transpose_f16": transpose(torch.float16, 0.77),
+    "transpose_u8": transpose(torch.uint8, 0.7),
+    # A lane of a team has two quads of its row, one of a workgroup four.
+    **{f"sum_{n}": rows(lambda x: x.sum(-1), (1 << 24) // n, n, 1, 0.77, trips_of_fold(2)) for n in (64, 256)},
+    "sum_4096": rows(lambda x: x.sum(-1), 4096, 4096, 1, 0.77, trips_of_fold(4)),
+    **{f"softmax_{n}": rows(lambda x: x.softmax(-1), (1 << 24) // n, n, 2, 0.77, (1, 1, 1)) for n in (64, 256)},
+    "softmax_4096": rows(lambda x: x.softmax(-1), 4096, 4096, 2, 0.77, (1, 8, 8)),
+    "sort": sort_of(1 << 20),
+    **{f"topk_{k}": topk_of(64, 1 << 17, k, share) for k, share in ((50, 0.5), (1024, 0.3))},
+    **{f"layer_norm_{n}": norm(torch.nn.functional.layer_norm, (1 << 24) // n, n, 0.77) for n in (64, 256)},
+    **{f"rms_norm_{n}": norm(torch.nn.functional.rms_norm, (1 << 24) // n, n, 0.77) for n in (64, 256)},
+    **{f"layer_norm_backward_{n}": norm_backward((1 << 24) // n, n, 0.77) for n in (64, 256)},
     "add": rows(lambda x: x + 1, 4096, 4096, 2),
 }
 

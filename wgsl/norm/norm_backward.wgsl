@@ -16,9 +16,11 @@ fn fold_row(row: u32, mean: f32, first: u32, step: u32) -> Sums {
   return p;
 }
 
-fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
+// As that of the forward.
+fn block(row: u32, turns: u32, end: u32, first: u32, step: u32, leads: bool) {
   let size = f32(length());
-  for (var at = row; at < min(row + ROWS, end); at++) {
+  for (var turn = 0u; turn < turns; turn++) {
+    let at = min(row + turn, end - 1u);
     let mean = load_mean(at / share() % period());
     let p = fold_row(at, mean, first, step);
     let all = total((p.grad.x + p.grad.y) + (p.grad.z + p.grad.w));
@@ -29,7 +31,7 @@ fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
         store_moment(at, moment);
       }
     }
-    if (WRITES) { write_row(at, mean, select(0.0, all / size, CENTERED), moment / size, first, step); }
+    if (WRITES && row < end) { write_row(at, mean, select(0.0, all / size, CENTERED), moment / size, first, step); }
   }
 }
 

@@ -25,13 +25,15 @@ fn fold_row(start: u32, first: u32, step: u32) -> Columns {
   return p;
 }
 
-fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
+// Of so many rows from `row` on. A row behind the end, which a team without one gets, is the last one, and not stored.
+fn block(row: u32, turns: u32, end: u32, first: u32, step: u32, leads: bool) {
   let size = f32(length());
   let numbers = vec4<u32>(0u, 1u, 2u, 3u);
   var means = vec4<f32>();
   var scales = vec4<f32>();
-  // Not from 0 to ROWS: drivers would unroll that, and a loop of few instructions is faster.
-  for (var at = row; at < min(row + ROWS, end); at++) {
+  // Not to ROWS: drivers would unroll that, and a loop of few instructions is faster.
+  for (var turn = 0u; turn < turns; turn++) {
+    let at = min(row + turn, end - 1u);
     let p = fold_row(start_of_x(at), first, step);
     let all = fma(p.first, p.count, p.sum);
     let mean = select(0.0, total((all.x + all.y) + (all.z + all.w)) / size, CENTERED);
@@ -47,10 +49,10 @@ fn block(row: u32, end: u32, first: u32, step: u32, leads: bool) {
       store_moment(at, moment);
     }
     // Rows beyond the end repeat the last.
-    means = select(means, vec4<f32>(mean), numbers >= vec4<u32>(at - row));
-    scales = select(scales, vec4<f32>(scale), numbers >= vec4<u32>(at - row));
+    means = select(means, vec4<f32>(mean), numbers >= vec4<u32>(turn));
+    scales = select(scales, vec4<f32>(scale), numbers >= vec4<u32>(turn));
   }
-  if (!WRITES) { return; }
+  if (!WRITES || row >= end) { return; }
   let last = steps();
   let weights = start_of_weight(0u);
   let biases = start_of_bias(0u);

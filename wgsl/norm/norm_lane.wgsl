@@ -6,5 +6,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   take_params();
   let begin = group.x * chunk();
   let end = min(begin + chunk(), rows());
-  for (var row = begin + lane; row < end; row += WORKGROUP) { block(row, end, 0u, 1u, true); }
+  for (var row = begin + lane; row < end; row += WORKGROUP) { block(row, 1u, end, 0u, 1u, true); }
 }

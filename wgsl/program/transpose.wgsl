@@ -1,12 +1,9 @@
+// needs: transpose_places
 // Copies tiles of a matrix whose columns lie along memory into one whose rows do, through workgroup memory, so that lanes
 // read and write neighbours. `column` counts along the result's memory, `row` along the input's.
 const SIDE = 32u;
 const STEP = WORKGROUP / SIDE;  // lines of a tile that are under way at once, times eight
 var<workgroup> tile: array<array<T, 33>, SIDE>;  // [column][row], padded by one: both sides read other banks
-
-fn batch_place(batch: u32, inner_step: u32, outer_step: u32) -> u32 {
-  return (batch % inner()) * inner_step + (batch / inner()) * outer_step;
-}
 
 fn run(task: u32, lane: u32) {
   let across = (columns() + SIDE - 1u) / SIDE;

@@ -1,8 +1,6 @@
-// Lines, or blocks of a line, that fit in workgroup memory: a bitonic sort by key and index, so that equal elements keep
-// their order. The elements are all of the line or those chosen before; the first of each block are chosen for another
-// round, or are the result.
+// Lines that fit in workgroup memory: a bitonic sort by key and index, so that equal elements keep their order. The
+// elements are all of the line or those chosen before.
 const CHOSEN = (VARIANT & 8u) != 0u;
-const LAST = (VARIANT & 16u) != 0u;
 const SIZE = 1u << (VARIANT >> 8u);
 const HIGH_SIZE = select(1u, SIZE, WORDS == 2u);
 const NONE = 0xffffffffu;  // the index of what fills up a block: it goes last
@@ -23,14 +21,12 @@ fn put(i: u32, words: vec2<u32>, own: u32) {
 }
 
 fn run(task: u32, lane: u32) {
-  let line = task / blocks();
-  let begin = task % blocks() * SIZE;
-  let base = line / inner() * (length() * inner()) + line % inner();
+  let base = task / inner() * (length() * inner()) + task % inner();
   for (var i = lane; i < SIZE; i += WORKGROUP) {
     var own = NONE;
-    if (begin + i < width()) {
-      own = begin + i;
-      if (CHOSEN) { own = load_chosen(line * width() + own); }
+    if (i < width()) {
+      own = i;
+      if (CHOSEN) { own = load_chosen(task * width() + i); }
     }
     var words = vec2<u32>(NONE);
     if (own != NONE) { words = ordered_key(load_input(base + own * inner())); }
@@ -55,13 +51,9 @@ fn run(task: u32, lane: u32) {
     }
   }
   for (var i = lane; i < taken(); i += WORKGROUP) {
-    if (LAST) {
-      let own = index[first() + i];
-      let place = (line / inner() * taken() + i) * inner() + line % inner();
-      store_values(place, load_input(base + own * inner()));
-      store_indices(place, own);
-    } else {
-      store_next(task * taken() + i, index[i]);
-    }
+    let own = index[first() + i];
+    let place = (task / inner() * taken() + i) * inner() + task % inner();
+    store_values(place, load_input(base + own * inner()));
+    store_indices(place, own);
   }
 }

@@ -11,43 +11,15 @@
 #include <utility>
 
 #include "families/launch.h"
-#include "families/program.h"
 #include "families/structured.h"
 #include "families/windows.h"
 #include "ops/native.h"
+#include "ops/sorting/keys.h"
+#include "ops/sorting/radix.h"
 #include "ops/sorting/scan.h"
 
 namespace torch_webgpu {
 namespace {
-
-struct KeyRow {
-  Program all;    // the keys of all elements
-  Program first;  // of the first few of each block, with their indices
-  Program few;    // sorts lines of a few elements
-  Program group;  // sorts what fits in workgroup memory
-  Program merge;  // sorts by one invocation
-};
-
-constexpr KeyRow key_row(const char* text) {
-  return {
-      make_program("sort", "sort_keys", "T:input u:keys!", "length inner", text, "sort_key"),
-      make_program("topk", "topk", "T:input u:keys! u:indices!", "length inner blocks span taken", text, "sort_key"),
-      make_program("sort", "sort_short", "T:input T:values! i:indices!", "length inner first taken", text, "sort_key"),
-      make_grouped(make_program("sort", "sort_group", "T:input u:chosen u:next! T:values! i:indices!",
-                                "length inner width blocks size first taken", text, "sort_key")),
-      make_program("sort", "sort_merge", "T:input u:chosen u:order! u:next! T:values! i:indices!",
-                   "length inner width blocks span sorted first taken", text, "sort_key")};
-}
-
-constexpr KeyRow kFloatKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(float_key(a), 0u); }");
-constexpr KeyRow kHalfKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(half_key(a), 0u); }");
-constexpr KeyRow kBFloatKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(float_key(a) >> 16u, 0u); }");
-constexpr KeyRow kLongKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(a.x, a.y ^ 0x80000000u); }");
-constexpr KeyRow kIntKeys =
-    key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(bitcast<u32>(a) ^ 0x80000000u, 0u); }");
-constexpr KeyRow kShortKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a + 32768), 0u); }");
-constexpr KeyRow kCharKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a + 128), 0u); }");
-constexpr KeyRow kByteKeys = key_row("fn key(a: T) -> vec2<u32> { return vec2<u32>(u32(a), 0u); }");
 
 constexpr Program kRank = make_program("sort", "sort_rank", "u:keys u:order!", "length");
 constexpr Program kRadix = make_program("sort", "sort_radix", "u:keys u:order u:counts! u:moved_keys! u:moved_order!",
@@ -55,36 +27,7 @@ constexpr Program kRadix = make_program("sort", "sort_radix", "u:keys u:order u:
 constexpr Program kTake = make_program("sort", "sort_take", "T:input u:order u:chosen T:values! i:indices!",
                                        "length inner width first taken");
 
-const KeyRow& key_row_of(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kHalf: return kHalfKeys;
-    case at::kBFloat16: return kBFloatKeys;
-    case at::kLong: return kLongKeys;
-    case at::kInt: return kIntKeys;
-    case at::kShort: return kShortKeys;
-    case at::kChar: return kCharKeys;
-    case at::kByte:
-    case at::kBool: return kByteKeys;
-    default: return kFloatKeys;
-  }
-}
-
-// How the elements of a dtype become keys.
-struct KeyKind {
-  KeyKind(at::ScalarType dtype, bool descending)
-      : row(key_row_of(dtype)),
-        compute(dtype == at::kBool ? at::kByte : dtype),
-        words(dtype == at::kLong ? 2 : 1),
-        bits(8 * static_cast<int64_t>(c10::elementSize(dtype))),
-        variant(static_cast<uint32_t>(2 * words + (descending ? 1 : 0))) {}
-  const KeyRow& row;
-  const at::ScalarType compute;
-  const int64_t words, bits;
-  const uint32_t variant;
-};
-
-at::Tensor words_of(int64_t count) { return empty_tensor({count}, {}, at::kInt); }
-
+// For software adapters, and for what radix_sort() cannot hold.
 at::Tensor radix_order(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
   const int64_t total = lines.count * lines.length;
   // Wide digits need many counters per block: they are used only if blocks are long.
@@ -119,10 +62,11 @@ at::Tensor order_by(at::Tensor keys, const KeyKind& kind, const Lines& lines) {
   return order;
 }
 
-constexpr int64_t kShort = 32;                    // elements of a line whose rank is counted
-constexpr int64_t kGroup = 1024;                  // elements that fit in workgroup memory, with an index each
-constexpr int64_t kMerged = 1 << 14;              // elements that are merged sooner than launches are made
-constexpr int64_t kFew = 64, kScanned = 1 << 14;  // what is chosen by insertion, and how long a line is worth it
+constexpr int64_t kShort = 32;        // elements of a line whose rank is counted
+constexpr int64_t kGroup = 1024;      // elements that fit in workgroup memory, with an index each
+constexpr int64_t kWide = 256;        // elements that busy more lanes than other kernels have
+constexpr int64_t kMerged = 1 << 14;  // elements that are merged sooner than launches are made
+constexpr int64_t kFew = 64;          // what is chosen by insertion, on software adapters
 
 // The indices of each block's first elements, in order, and how many those are for each line.
 at::Tensor choose(const at::Tensor& input, const KeyKind& kind, const Lines& lines, int64_t taken, int64_t& width) {
@@ -136,46 +80,75 @@ at::Tensor choose(const at::Tensor& input, const KeyKind& kind, const Lines& lin
   return chosen;
 }
 
-// Sorts `width` elements of each line, all or those chosen, in rounds: the first of each block go on to the next.
-void sort_groups(const at::Tensor& input, const KeyKind& kind, const Lines& lines, at::Tensor chosen, int64_t width,
-                 int64_t first, int64_t taken, const at::Tensor& values, const at::Tensor& indices) {
+// One round on a GPU: the indices of each block's first elements, in no order.
+at::Tensor select(const at::Tensor& input, const KeyKind& kind, const Lines& lines, const at::Tensor& chosen,
+                  int64_t taken, int64_t& width) {
+  const bool many = lines.count * width >= 1 << 17 || 4 * taken > 8 * kRadixLanes;  // else more workgroups
+  const int64_t turns = many ? 32 : 8, span = turns * kRadixLanes, blocks = (width + span - 1) / span;
+  const int64_t skipped = (32 * kind.words - kind.bits) / 8;  // digits that are the same in all keys
+  const at::Tensor next = words_of(lines.count * blocks * taken);
+  run(kind.row.select, kind.compute, {lines.count * blocks, span}, {input, chosen, next},
+      {lines.length, lines.inner, width, blocks, taken, skipped},
+      kind.variant | (chosen.defined() ? 8u : 0u) | static_cast<uint32_t>(turns) << 8);
+  width = blocks * taken;
+  return next;
+}
+
+// Sorts `width` elements of each line, all or those chosen, in workgroup memory.
+void sort_in_groups(const at::Tensor& input, const KeyKind& kind, const Lines& lines, at::Tensor chosen, int64_t width,
+                    int64_t first, int64_t taken, const at::Tensor& values, const at::Tensor& indices) {
+  const int64_t needed = first + taken;
+  const auto leaves_much = [&] { return chosen.defined() && width > kWide && width >= 4 * needed; };
+  while (width > kGroup || leaves_much()) chosen = select(input, kind, lines, chosen, needed, width);
+  uint32_t bits = 0;
+  while ((int64_t{1} << bits) < width) ++bits;
+  run(width > kWide ? kind.row.wide_group : kind.row.group, kind.compute, {lines.count, width * bits},
+      {input, chosen, values, indices}, {lines.length, lines.inner, width, int64_t{1} << bits, first, taken},
+      kind.variant | (chosen.defined() ? 8u : 0u) | bits << 8);
+}
+
+// The same by merging, in rounds: the first of each block go on to the next.
+void merge(const at::Tensor& input, const KeyKind& kind, const Lines& lines, at::Tensor chosen, int64_t width,
+           int64_t first, int64_t taken, const at::Tensor& values, const at::Tensor& indices) {
+  const int64_t needed = first + taken;
+  const int64_t most = chosen.defined() ? 16 * needed : width;  // of the last round
+  while (true) {
+    const bool last = width <= most;
+    const int64_t span = last ? width : 8 * needed, blocks = (width + span - 1) / span;
+    uint32_t bits = 0;
+    while ((int64_t{1} << bits) < std::min(width, kGroup)) ++bits;
+    const Tasks tasks{lines.count * blocks, span * bits};
+    const at::Tensor order = words_of(tasks.count * span * 2);
+    const at::Tensor next = last ? at::Tensor() : words_of(lines.count * blocks * needed);
+    run(kind.row.merge, kind.compute, tasks,
+        {input, chosen, order, next, last ? values : at::Tensor(), last ? indices : at::Tensor()},
+        {lines.length, lines.inner, width, blocks, span, chosen.defined() ? needed : 1, last ? first : 0,
+         last ? taken : needed},
+        kind.variant | (chosen.defined() ? 8u : 0u) | (last ? 16u : 0u));
+    if (last) return;
+    chosen = next;
+    width = blocks * needed;
+  }
+}
+
+void sort_few(const at::Tensor& input, const KeyKind& kind, const Lines& lines, const at::Tensor& chosen, int64_t width,
+              int64_t first, int64_t taken, const at::Tensor& values, const at::Tensor& indices) {
   const at::Tensor result = values.is_contiguous() ? values : empty_tensor(values.sizes(), {}, values.scalar_type());
   const at::Tensor places = indices.is_contiguous() ? indices : empty_tensor(indices.sizes(), {}, at::kLong);
   if (lines.length <= kShort) {
     run(kind.row.few, kind.compute, {lines.count * lines.length, lines.length}, {input, result, places},
         {lines.length, lines.inner, first, taken}, kind.variant);
+  } else if (target().software) {
+    merge(input, kind, lines, chosen, width, first, taken, result, places);
   } else {
-    const int64_t needed = first + taken;
-    const bool merges = target().software;
-    const int64_t most = !merges ? kGroup : chosen.defined() ? 16 * needed : width;  // of the last round
-    const auto round = [&](const at::Tensor& next, int64_t begin, int64_t count) {
-      uint32_t bits = 0;
-      while ((int64_t{1} << bits) < std::min(width, kGroup)) ++bits;
-      const bool last = !next.defined();
-      const int64_t span = !merges ? int64_t{1} << bits : last ? width : 8 * needed, blocks = (width + span - 1) / span;
-      const at::Tensor out = last ? result : at::Tensor(), out_places = last ? places : at::Tensor();
-      const uint32_t variant = kind.variant | (chosen.defined() ? 8u : 0u) | (last ? 16u : 0u);
-      const Tasks tasks{lines.count * blocks, span * bits};
-      if (merges) {
-        const at::Tensor order = words_of(tasks.count * span * 2);
-        run(kind.row.merge, kind.compute, tasks, {input, chosen, order, next, out, out_places},
-            {lines.length, lines.inner, width, blocks, span, chosen.defined() ? needed : 1, begin, count}, variant);
-      } else {
-        run(kind.row.group, kind.compute, tasks, {input, chosen, next, out, out_places},
-            {lines.length, lines.inner, width, blocks, span, begin, count}, variant | bits << 8);
-      }
-    };
-    while (width > most) {
-      const int64_t span = merges ? 8 * needed : kGroup, left = (width + span - 1) / span * needed;
-      const at::Tensor next = words_of(lines.count * left);
-      round(next, 0, needed);
-      chosen = next;
-      width = left;
-    }
-    round({}, first, taken);
+    sort_in_groups(input, kind, lines, chosen, width, first, taken, result, places);
   }
   if (!result.is_same(values)) values.copy_(result);
   if (!places.is_same(indices)) indices.copy_(places);
+}
+
+bool takes_radix_sort(const KeyKind& kind, const Lines& lines) {
+  return !target().software && lines.length > kGroup && fits_radix_sort(kind, lines);
 }
 
 // Indices are the largest operand: eight bytes for each element.
@@ -203,6 +176,11 @@ void sort_halves(const at::Tensor& input, const Lines& lines, bool descending, i
 at::Tensor sorted_order(const at::Tensor& input, const Lines& lines, bool descending) {
   const KeyKind kind(input.scalar_type(), descending);
   const int64_t total = lines.count * lines.length;
+  if (lines.inner == 1 && takes_radix_sort(kind, lines)) {
+    const at::Tensor order = words_of(total);
+    radix_sort(input, kind, lines, 0, 0, {}, {}, order);
+    return order;
+  }
   const at::Tensor keys = words_of(total * kind.words);
   run(kind.row.all, kind.compute, {total}, {input, keys}, {lines.length, lines.inner}, kind.variant);
   return order_by(keys, kind, lines);
@@ -217,26 +195,39 @@ void sort_into(const at::Tensor& self, int64_t dim, bool descending, int64_t fir
     return sort_halves(input, lines, descending, first, taken, values, indices);
   const KeyKind kind(self.scalar_type(), descending);
   const int64_t needed = first + taken;
-  const bool few = needed <= kFew && lines.length >= 16 * needed;
-  const int64_t scanned = target().software ? kGroup : kScanned;
-  const bool scan = few && (lines.count >= parallel_tasks() || lines.length > scanned);
+  const bool few = target().software && needed <= kFew && lines.length >= 16 * needed;
+  const bool scan = few && (lines.count >= parallel_tasks() || lines.length > kGroup);
   at::Tensor chosen;
   int64_t width = lines.length;
   if (scan) chosen = choose(input, kind, lines, needed, width);
   const bool is_ordered = scan && width == needed;
-  const bool in_rounds = target().software ? scan : needed <= kGroup / 2;
+  const bool in_rounds = target().software ? scan : needed <= kGroup;
   const bool in_one = width <= kGroup && (!target().software || lines.count * width <= kMerged);
   if (!is_ordered && (in_one || in_rounds || lines.length <= kShort)) {
-    sort_groups(input, kind, lines, std::move(chosen), width, first, taken, values, indices);
+    sort_few(input, kind, lines, chosen, width, first, taken, values, indices);
     return;
   }
-  const at::Tensor order = is_ordered ? at::Tensor() : sorted_order(input, lines, descending);
+  const bool radix = !is_ordered && takes_radix_sort(kind, lines);
+  if (radix && lines.inner > 1) {  // as rows, whose elements lie side by side
+    const at::Tensor rows = self.movedim(dim, -1), found = values.movedim(dim, -1);
+    const at::Tensor sorted = empty_tensor(found.sizes(), {}, values.scalar_type()),
+                     places = empty_tensor(found.sizes(), {}, at::kLong);
+    sort_into(rows, -1, descending, first, taken, sorted, places);
+    found.copy_(sorted);
+    indices.movedim(dim, -1).copy_(places);
+    return;
+  }
   const at::ScalarType dtype = self.scalar_type(), stored = word_dtype(dtype);
   const at::Tensor result =
       stored == dtype && values.is_contiguous() ? values : empty_tensor(values.sizes(), {}, stored);
   const at::Tensor places = indices.is_contiguous() ? indices : empty_tensor(indices.sizes(), {}, at::kLong);
-  run(kTake, dtype, {lines.count * taken}, {input, order, chosen, result, places},
-      {lines.length, lines.inner, width, first, taken}, (order.defined() ? 1 : 0) | (chosen.defined() ? 2 : 0));
+  if (radix) {
+    radix_sort(input, kind, lines, first, taken, result, places, {});
+  } else {
+    const at::Tensor order = is_ordered ? at::Tensor() : sorted_order(input, lines, descending);
+    run(kTake, dtype, {lines.count * taken}, {input, order, chosen, result, places},
+        {lines.length, lines.inner, width, first, taken}, (order.defined() ? 1 : 0) | (chosen.defined() ? 2 : 0));
+  }
   if (!result.is_same(values)) values.copy_(result);
   if (!places.is_same(indices)) indices.copy_(places);
 }
