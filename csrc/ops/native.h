@@ -21,9 +21,8 @@ namespace detail {
 
 template <DtypeSet Taken, class T>
 bool takes(const T& argument) {
-  if constexpr (Taken == kAny) {
-    return true;
-  } else if constexpr (std::is_same_v<T, at::Tensor>) {
+  if constexpr (Taken == kAny) return true;
+  if constexpr (std::is_same_v<T, at::Tensor>) {
     if (!argument.defined()) return true;
     // A number from the host arrives in any dtype; only its value counts.
     if (argument.device().type() != kDeviceType) return (Taken & kComplex) != 0 || !argument.is_complex();
@@ -39,10 +38,8 @@ bool takes(const T& argument) {
     for (const at::Tensor& tensor : argument) {
       if (!takes<Taken>(tensor)) return false;
     }
-    return true;
-  } else {
-    return true;
   }
+  return true;
 }
 
 // A tensor that is written leaves what it shares by copy on write.
@@ -89,7 +86,7 @@ struct Guarded<Kernel, Taken, Result (*)(Arguments...)> {
     if ((takes<Taken>(arguments) && ...)) [[likely]] {
       try {
         return Kernel(arguments...);
-      } catch (const NotComputed&) {
+      } catch (const NotComputed&) {  // NOLINT(bugprone-empty-catch): what follows is the answer
         // The dtype followed from more than the arguments: from a number of the host, or from the default dtype.
       }
     }

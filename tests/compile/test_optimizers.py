@@ -126,7 +126,8 @@ def test_what_is_replaced_between_steps() -> None:
     for _ in range(6):  # gradients that are new each time are bound one by one from some time on
         training.step(keep=False)
         training.check()
-    assert few < training.count(keep=False) <= few + math.ceil(12 / (bindings() - 1))
+    # An adapter of many bindings takes them beside the segments, in the same launch.
+    assert few <= training.count(keep=False) <= few + math.ceil(12 / (bindings() - 1))
 
 
 def test_exchanged_parameters() -> None:
