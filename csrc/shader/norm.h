@@ -37,7 +37,7 @@ struct NormSpec {
   uint8_t quads : 1;             // four neighbours of a row are loaded at once
   uint8_t : 5;
   Place operands[kNormOperands];
-  Keep keep;  // registers for rows in quads
+  Keep keep;     // registers for rows in quads
   uint8_t team;  // lanes that share a row; 0 where a whole workgroup does
   uint8_t unused[3];
 };

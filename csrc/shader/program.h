@@ -11,8 +11,8 @@ namespace torch_webgpu {
 
 // Operands are words separated by spaces, `<kind>:<name>`, with a `!` behind those that are written. Kinds: T converts
 // to the compute type, u are the words of an int32 tensor, i the low words of an int64 tensor, a atomic words with
-// add_<name> and or_<name>. An operand that a launch leaves out loads zeros and stores nothing. Texts are in functions that exist for
-// every type (see specialise).
+// add_<name> and or_<name>. An operand that a launch leaves out loads zeros and stores nothing. Texts are in functions
+// that exist for every type (see specialise).
 struct Program {
   const char* name;
   const char* file;

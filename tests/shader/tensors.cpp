@@ -65,9 +65,8 @@ class Gathers {
 constexpr Program kTake = make_program("sort", "sort_take", "T:input u:order u:chosen T:values! i:indices!",
                                        "length inner width first taken");
 constexpr Program kKeys = make_program("sort", "sort_keys", "T:input u:keys!", "length inner", KEY, "sort_key");
-constexpr Program kGroup =
-    make_grouped(make_program("sort", "sort_group", "T:input u:chosen T:values! i:indices!",
-                              "length inner width size first taken", KEY, "sort_key"));
+constexpr Program kGroup = make_grouped(make_program("sort", "sort_group", "T:input u:chosen T:values! i:indices!",
+                                                     "length inner width size first taken", KEY, "sort_key"));
 constexpr Program kCount = make_program("histogram", "histogram", "u:index T:weights a:counts!", "bins");
 constexpr Program kScan =
     make_program("cumsum", "scan_quads", "q:input q:output! w:index! T:part! u:tag!", "length blocks span carried",
