@@ -12,6 +12,7 @@
 
 #include "bindings/bindings.h"
 #include "device/on_open.h"
+#include "runtime/background.h"
 #include "shader/wgsl_text.h"
 
 namespace py = pybind11;
@@ -73,6 +74,7 @@ class Tuner {
 
  private:
   void work() {
+    leaves_errors = true;
     std::unique_lock lock(mutex_);
     while (std::exchange(wanted_, false) && !stopped_) {
       lock.unlock();

@@ -20,7 +20,7 @@ CallPlan::CallPlan(const Tape& recorded, const std::vector<at::Tensor>& argument
 
 std::shared_ptr<const Tape> CallPlan::tape_for(const Arguments& arguments) {
   const std::lock_guard lock(mutex_);
-  if (!fused_) find_kept(arguments);
+  if (!storages_.empty()) find_kept(arguments);  // once
   if (!fused_ || !holds(arguments)) fuse(arguments);
   ++calls_;
   return fused_;
@@ -54,22 +54,23 @@ bool CallPlan::holds(const Arguments& arguments) {
 void CallPlan::fuse(const Arguments& arguments) {
   Runtime& here = runtime();
   auto tape = std::make_shared<Tape>(recorded_);
-  places_.clear();
-  calls_ = 0;
+  std::vector<Place> places;
   if (recorded_.is_prepared_to_fuse()) {
     const auto slots = worth_gathering(*tape, kept_, here.device);
     std::vector<const Buffer*> buffers;
     for (const uint32_t slot : slots) {
       buffers.push_back(buffer_of(*arguments[slot].tensor));
       if (!here.pool.gather(const_cast<Buffer&>(*buffers.back()), largest_binding(), /*keeps_contents=*/true)) break;
-      places_.push_back({slot, buffers.back()->id});
+      places.push_back({slot, buffers.back()->id});
     }
-    const bool all = places_.size() == slots.size();
-    if (!all) places_.clear();
+    const bool all = places.size() == slots.size();
+    if (!all) places.clear();
     fuse_horizontally(*tape, here.kernels, here.device, all ? places_of(*tape, slots, buffers) : Gathered());
     tape->share_memory(results_);
   }
   fused_ = std::move(tape);
+  places_ = std::move(places);
+  calls_ = 0;
 }
 
 }  // namespace torch_webgpu

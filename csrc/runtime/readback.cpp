@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/background.h"
 #include "runtime/error.h"
 #include "runtime/stream.h"
 #include "runtime/tape.h"
@@ -46,7 +47,7 @@ Readback Stream::begin_readback(const Buffer& source, uint64_t offset, char* dat
   Readback readback;
   readback.data = data;
   readback.size_bytes = size_bytes;
-  readback.with_status = std::exchange(may_report_, false);
+  readback.with_status = !leaves_errors && std::exchange(may_report_, false);
   readback.mapped_bytes = words + (readback.with_status ? kStatusBytes : 0);
   // Another thread may run while this one waits, so the buffer is this readback's until it is done.
   if (!staging_.empty()) {

@@ -16,6 +16,7 @@ from torch._inductor.lowering import empty_strided, lowerings
 from torch._inductor.select_algorithm import realize_inputs
 from torch._inductor.virtualized import V
 
+from torch_webgpu.inductor import launch
 from torch_webgpu.inductor.pages import fit, fits
 from torch_webgpu.inductor.templates import is_worth_a_template, make_template
 
@@ -23,6 +24,7 @@ aten = torch.ops.aten
 ATTENTION = aten._scaled_dot_product_fused_attention_overrideable.default
 OUT, LOG_SUM, SEED, OFFSET = 0, 1, 6, 7  # of the op's nine results
 KERNEL_BINDINGS = 5  # query, key, value, mask and log_sum, which may be the kernel's own
+MOST_BINDINGS = 15  # that the key of a kernel can number
 
 
 def results_of(node: torch.fx.Node) -> dict[int, torch.fx.Node]:
@@ -74,7 +76,8 @@ def attention_template(
     present = (True, True, True, has_mask, log_sum is not None)
     given = (repr(tuple(order)), repr(bool(causal)), repr(None if scale is None else float(scale)))
     out = make_template("attention", layout, inputs, given, None, present, [] if log_sum is None else [log_sum])
-    out.data.data.hidden_bindings = KERNEL_BINDINGS - len(inputs)
+    beyond = max(launch.most_bindings() - MOST_BINDINGS, 0)
+    out.data.data.hidden_bindings = KERNEL_BINDINGS - len(inputs) + beyond
     return lowerings[aten.permute](out, [list(order).index(dim) for dim in range(4)])
 
 

@@ -132,6 +132,7 @@ def hold(contest: Contest, store: Store, go_on: Callable[[], None] = lambda: Non
                 raise
             except RuntimeError as error:
                 store.fail(name, str(error))
+                _event()  # raises if the device is lost: the others were not tried
     if not times:
         return None
     best = min(times, key=lambda name: times[name])

@@ -224,6 +224,10 @@ void Attention::launch(Kind kind, Operands operands) const {
     }
   }
   bind_pages("scaled_dot_product_attention", launch, bound);
+  for (const Part& part : bound) {
+    TORCH_CHECK(!part.buffer || part.binding < kAttentionAbsent,
+                "webgpu: scaled_dot_product_attention: an epilogue of more tensors than the kernel can number");
+  }
   for (uint32_t i = 0; i < kAttentionOperands; ++i) {
     const at::Tensor& tensor = tensors[i];
     if (!tensor.defined()) continue;
@@ -405,8 +409,10 @@ void attention_forward(Attention sizes, const at::Tensor& query, const at::Tenso
         contest.tensors.push_back(layout_of(tensor));
       }
       contest.outputs = 2;
-      contest.run = [sizes](const std::vector<at::Tensor>& of) {
-        attention_forward(sizes, of[2], of[3], of[4], of[5], of[0], of[1]);
+      Attention plain = sizes;  // an epilogue is the caller's, and costs all kernels the same
+      plain.epilogue = nullptr;
+      contest.run = [plain](const std::vector<at::Tensor>& of) {
+        attention_forward(plain, of[2], of[3], of[4], of[5], of[0], of[1]);
       };
       return contest;
     });
