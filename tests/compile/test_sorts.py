@@ -69,6 +69,15 @@ def test_what_is_fused_with_a_sort() -> None:
     check(lambda x: torch.argsort(x, dim=1, stable=True), x, launches=launches)
 
 
+def test_what_moves_by_other_variables_than_the_sort() -> None:
+    check(lambda x, b: x.sort(-1).values * b, torch.randn(16, 8, 100), torch.randn(8, 1))
+
+
+def test_scans_before_a_sort() -> None:
+    """Lanes behind the end of a row have numbers of their own."""
+    check(lambda x: pair(x.cumsum(1), 1)[0], torch.randn(7, 300), rtol=1e-4, atol=1e-4)
+
+
 def test_sorts_of_a_sort_and_of_two_tensors() -> None:
     x, y = torch.randn(4, 100), torch.randn(4, 100)
     check(lambda x, y: (*pair(x, 1), *pair(y, 1, True)), x, y)

@@ -111,3 +111,11 @@ def test_which_kernels_they_are() -> None:
     assert names == ["sort_count", "sort_offsets", "sort_move"] * 4
     names = [label.partition(" ")[2][1:].partition(" ")[0] for label in labels(lambda: x.topk(50))]
     assert names == ["topk_select"] * 2 + ["sort_group"]
+
+
+def test_out_may_be_the_input() -> None:
+    x = torch.randint(0, 200, (5000,), dtype=torch.int32, generator=torch.Generator().manual_seed(0))
+    expected, found = torch.sort(x, stable=True), x.to(DEVICE)
+    places = torch.empty(5000, dtype=torch.int64, device=DEVICE)
+    torch.sort(found, stable=True, dim=0, out=(found, places))
+    assert_same((found, places), tuple(expected), exact=True)

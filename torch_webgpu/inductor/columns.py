@@ -48,7 +48,8 @@ class Columns(Blocks):
             return
         runs = [self.classify(index) for index in self.of_both(indices)].count("run")
         if software:
-            self.by_columns = self.by_lane = runs > 0
+            self.by_columns = runs > 0
+            self.by_lane = self.by_lane or self.by_columns
         elif length >= FEWEST_ROWS_OF_LINES:
             self.by_columns, self.by_lane = True, False
             self.in_lines, self.row_lanes = True, SIDE * LINES

@@ -7,6 +7,8 @@ their indices are compared.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import re
 from typing import Any
 
@@ -68,9 +70,12 @@ class Sorts(Scans):
         lines = [line for part in (self.loads, self.compute) for line in part._lines if isinstance(line, str)]
         defined = {found[1]: found[2] for found in map(DEFINITION.match, lines) if found}
 
+        @functools.cache
+        def digest(name: str) -> str:
+            return hashlib.sha256(write_out(defined[name]).encode()).hexdigest()
+
         def write_out(text: str) -> str:
-            return re.sub(r"\b[a-zA-Z_]\w*\b", lambda word: f"({write_out(defined[word[0]])})" if word[0] in defined
-                          else word[0], text)  # fmt: skip
+            return re.sub(r"\b[a-zA-Z_]\w*\b", lambda word: digest(word[0]) if word[0] in defined else word[0], text)
 
         return write_out(str(value))
 
@@ -85,8 +90,12 @@ class Sorts(Scans):
         key = as_compute(values[0], compute)
         if size_of(dtype) < 4 and compute != "bool":
             key = from_raw(dtype, to_raw(dtype, key))  # equal are those that are stored alike
-        self.compute.writeline(f"{name}_keys[{self.row.name}] = {key};")
-        self.compute.writeline(f"{name}_indices[{self.row.name}] = {as_compute(values[1], 'i32')};")
+        gathered = (
+            f"{name}_keys[{self.row.name}] = {key};",
+            f"{name}_indices[{self.row.name}] = {as_compute(values[1], 'i32')};",
+        )
+        for line in gathered:  # lanes behind the end of a row have what a scan made of its last element
+            self.compute.writeline(f"if (inside) {{ {line} }}" if self.in_step else line)
         self._define(name, compute, length, descending)
         self._end_pass()
         sorting = IndentedBuffer()
@@ -149,5 +158,10 @@ fn {name}_sort(count: u32, lane: u32) {{
             self.sorted_stores[name] = (index, *value.sorted_from)
 
     def load_sorted(self, name: str, index: Any) -> Any:
-        stored, text, dtype = self.sorted_stores.get(name, (None, "", torch.float32))
-        return self._sorted(text, dtype) if stored is not None and stored == index else None
+        if name not in self.sorted_stores:
+            return None
+        stored, text, dtype = self.sorted_stores[name]
+        if stored == index:
+            return self._sorted(text, dtype)
+        self.must_keep_buffers.add(name)  # by other index variables than the store's: read from memory
+        return None

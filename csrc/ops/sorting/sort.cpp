@@ -218,8 +218,10 @@ void sort_into(const at::Tensor& self, int64_t dim, bool descending, int64_t fir
     return;
   }
   const at::ScalarType dtype = self.scalar_type(), stored = word_dtype(dtype);
-  const at::Tensor result =
-      stored == dtype && values.is_contiguous() ? values : empty_tensor(values.sizes(), {}, stored);
+  // A radix sort that ends with its first pass stores while other blocks still load.
+  const bool shares = radix && buffer_of(values) == buffer_of(input);
+  const bool direct = stored == dtype && values.is_contiguous() && !shares;
+  const at::Tensor result = direct ? values : empty_tensor(values.sizes(), {}, stored);
   const at::Tensor places = indices.is_contiguous() ? indices : empty_tensor(indices.sizes(), {}, at::kLong);
   if (radix) {
     radix_sort(input, kind, lines, first, taken, result, places, {});
