@@ -116,6 +116,7 @@ def test_out_that_is_resized_has_the_cpus_strides() -> None:
         assert_same(solution.clone(), expected.clone(), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.usefixtures("quiet")
 def test_in_place_writes_through_a_view() -> None:
     here = COMPLEX.clone()
     there = here.to("webgpu")

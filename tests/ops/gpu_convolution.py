@@ -83,7 +83,7 @@ def test_values_that_are_not_the_tensors() -> None:
 
 @pytest.mark.parametrize("width", (8, 7), ids=("fours", "elements"))
 def test_epilogues_of_other_texts(width: int) -> None:
-    epilogue = _C.Epilogue("twice and one", ELEMENTS, FOURS, [])
+    epilogue = _C.Epilogue("twice and one", ELEMENTS, FOURS, [], [1])
     case = Case((2, 32, 4, width), 12, (3, 3), padding=1)
     x, weight, _ = case.tensors()
     expected = case(x, weight) * 2 + 1
